@@ -1,0 +1,1 @@
+"""What pytest sees: collected items, the marker, the fixture, xdist. Loaded only with ``--dscore``."""

@@ -1,0 +1,141 @@
+"""From a result and thresholds to verdicts, in words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_dscore.errors import DScoreError
+from pytest_dscore.figure import Figure
+from pytest_dscore.gates.store import Measured
+from pytest_dscore.score.regions import region_name
+from pytest_dscore.score.result import DScore
+from pytest_dscore.settings import GATES
+from pytest_dscore.verdict import LABELS, Verdict
+
+FIGURES = ("score", "v_robust", "v_fitness", "accuracy", "v_robust_relative")
+_GRIDS = ("f", "f_lower", "f_upper", "f_tilde", "a", "a_lower", "a_upper", "a_tilde")
+
+
+def judge(
+    subject: str, result: DScore, measured: Measured, thresholds: Mapping[str, float], versions: Mapping[str, str]
+) -> list[Verdict]:
+    """One verdict per threshold; a single one without judgement where there are none."""
+    figures = {name: getattr(result, name) for name in FIGURES}
+    facts = _facts(result, measured, versions)
+    if not thresholds:
+        reason = f"D-Score {result.score} of model '{subject}' (n={result.n}), no threshold"
+        return [Verdict(subject, "", "report", reason, figures=figures, facts=facts)]
+    verdicts = []
+    for gate, threshold in thresholds.items():
+        name = GATES[gate]
+        passed = _holds(gate, figures[name].value, threshold)
+        reason = _reason(subject, gate, figures[name], threshold, result, passed)
+        verdicts.append(Verdict(subject, gate, "pass" if passed else "fail", reason, threshold, name, figures, facts))
+    return verdicts
+
+
+def cannot_judge(subject: str, gates: Mapping[str, float], error: DScoreError) -> list[Verdict]:
+    """Verdicts of a model that could not be scored: each of its gates fails."""
+    reason = f"model '{subject}' cannot be scored: {error}"
+    return [
+        Verdict(subject, gate, "error", reason, threshold, GATES.get(gate, ""))
+        for gate, threshold in (gates.items() if gates else [("", None)])
+    ]
+
+
+def _holds(gate: str, value: float, threshold: float) -> bool:
+    # Written so that NaN holds against nothing.
+    return value <= threshold if gate.startswith("max_") else value >= threshold
+
+
+def _reason(subject: str, gate: str, figure: Figure, threshold: float, result: DScore, passed: bool) -> str:
+    upward = gate.startswith("max_")
+    relation = ("<=" if upward else ">=") if passed else (">" if upward else "<")
+    spec = f".{_digits(figure.value, threshold)}f"
+    head = f"{LABELS[GATES[gate]]} {figure:{spec}} {relation} {threshold:{spec}} for model '{subject}' (n={result.n})"
+    if passed:
+        vacuous = gate == "max_v_robust" and threshold >= result.g
+        return f"{head}; this gate cannot fail, v_robust stays below g(n, c) = {result.g:.3f}" if vacuous else head
+    explanation = _fitness_explanation(result) if gate == "min_v_fitness" else _shift_explanation(result)
+    return f"{head}: {explanation}" if explanation and gate != "min_accuracy" else head
+
+
+def _digits(value: float, threshold: float) -> int:
+    """Decimals that show a value and a threshold apart: three, or more where they are close."""
+    return next((d for d in range(3, 9) if f"{value:.{d}f}" != f"{threshold:.{d}f}"), 3)
+
+
+def _shift_explanation(result: DScore) -> str:
+    row, col = result.worst_region
+    worst, clean = result.a[row, col], result.accuracy.value
+    if worst >= clean:
+        return "the accuracy holds under every shift, but features or accuracies are spread unevenly"
+    return (
+        f"accuracy falls most when the object is {region_name(row, col, result.n)} (a={worst:.2f} against {clean:.2f})"
+    )
+
+
+def _fitness_explanation(result: DScore) -> str:
+    gap = abs(result.f_tilde - result.a_tilde)
+    row, col = divmod(int(gap.argmax()), result.n)
+    return (
+        f"features and attention differ most in the {region_name(row, col, result.n)} region "
+        f"(f~={result.f_tilde[row, col]:.2f}, a~={result.a_tilde[row, col]:.2f})"
+    )
+
+
+def _facts(result: DScore, measured: Measured, versions: Mapping[str, str]) -> dict[str, Any]:
+    """All settings and grids as built-in types: a NumPy scalar would kill a run under xdist."""
+    return {
+        "n": result.n,
+        "operator": result.operator,
+        "form": result.form,
+        "pad": list(result.padding),
+        "fill": list(result.fill),
+        "bf16": result.bf16,
+        "examples": result.examples,
+        "classes": result.classes,
+        "device": result.device,
+        "bootstrap": result.replicates,
+        "confidence": result.confidence,
+        "seed": result.seed,
+        "cached": measured.cached,
+        "g": result.g,
+        "augmentation_probability": result.augmentation_probability,
+        "no_deletion_hurts": result.no_deletion_hurts,
+        "helpful_regions": [list(region) for region in result.helpful_regions],
+        "skipped_layers": list(result.skipped_layers),
+        "layers": len(result.maps),
+        "model_fingerprint": measured.model_fingerprint,
+        "data_fingerprint": measured.data_fingerprint,
+        "versions": dict(versions),
+        **{name: getattr(result, name).tolist() for name in _GRIDS},
+    }
+
+
+def properties(verdicts: list[Verdict]) -> list[tuple[str, str | int | float]]:
+    """JUnit properties of a test case: every figure, interval, grid, setting and fingerprint, named ``dscore.*``.
+
+    Grids and lists are JSON.
+    """
+    first = verdicts[0]
+    found: list[tuple[str, str | int | float]] = [("dscore.model", first.subject)]
+    for verdict in verdicts:
+        if verdict.gate:
+            assert verdict.threshold is not None
+            found += [
+                (f"dscore.threshold.{verdict.gate}", verdict.threshold),
+                (f"dscore.verdict.{verdict.gate}", verdict.outcome),
+            ]
+    for name, figure in first.figures.items():
+        found += [
+            (f"dscore.{name}", figure.value),
+            (f"dscore.{name}.lower", figure.lower),
+            (f"dscore.{name}.upper", figure.upper),
+        ]
+    for name, value in first.facts.items():
+        plain = isinstance(value, (str, int, float)) and not isinstance(value, bool)
+        found.append((f"dscore.{name}", value if plain else json.dumps(value)))
+    return found

@@ -1,0 +1,68 @@
+"""A progress bar on long work: only on a terminal, gone when the work is done."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pytest_dscore.gates.scoring import ProgressBar
+    from pytest_dscore.score.engine import Progress
+
+#: Work shorter than this shows no bar, in seconds.
+_PATIENCE = 1.0
+
+
+def progress_bar(config: pytest.Config) -> ProgressBar:
+    """A context manager per model; it gives None where output is no terminal (a pipe, a CI log, an xdist worker)."""
+    reporter: pytest.TerminalReporter | None = config.pluginmanager.get_plugin("terminalreporter")
+
+    @contextmanager
+    def no_bar(name: str) -> Iterator[None]:
+        yield None
+
+    if reporter is None or hasattr(config, "workerinput") or not reporter.isatty:
+        return no_bar
+    return lambda name: _bar(config, name)
+
+
+def _bar(config: pytest.Config, name: str) -> AbstractContextManager[Progress]:
+    from rich import progress as display
+    from rich.console import Console
+
+    @contextmanager
+    def bar() -> Iterator[Progress]:
+        capture = config.pluginmanager.get_plugin("capturemanager")
+        began = time.monotonic()
+        columns = (
+            display.TextColumn("{task.description}"),
+            display.BarColumn(),
+            display.MofNCompleteColumn(),
+            display.TimeRemainingColumn(),
+        )
+        live = display.Progress(*columns, console=Console(), transient=True, redirect_stdout=False)
+        task = live.add_task(f"D-Score of {name}, image passes", total=None)
+        shown = False
+
+        def progress(done: int, total: int) -> None:
+            nonlocal shown
+            if not shown and time.monotonic() - began > _PATIENCE:
+                shown = True
+                live.start()
+            live.update(task, completed=done, total=total)
+
+        if capture is not None:
+            capture.suspend_global_capture(in_=False)
+        try:
+            yield progress
+        finally:
+            if shown:
+                live.stop()
+            if capture is not None:
+                capture.resume_global_capture()
+
+    return bar()

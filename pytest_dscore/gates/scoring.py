@@ -1,0 +1,178 @@
+"""Each model is loaded, measured and summarised once per run, whoever asks: items, fixtures, xdist workers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from importlib import metadata
+from pathlib import Path
+
+import filelock
+import torch
+from torch import nn
+
+from pytest_dscore import __version__
+from pytest_dscore.errors import DScoreError
+from pytest_dscore.gates import store
+from pytest_dscore.gates.loading import importable, load_data, load_model, model_fingerprint, source_of
+from pytest_dscore.gates.store import Cache, Measured
+from pytest_dscore.score.api import make_plan
+from pytest_dscore.score.engine import Progress, measure
+from pytest_dscore.score.examples import Examples
+from pytest_dscore.score.guard import random_states_kept
+from pytest_dscore.score.operators import OPERATORS, Operator
+from pytest_dscore.score.result import DScore, Recipe, summarise
+from pytest_dscore.score.shifts import INTERPOLATION
+from pytest_dscore.settings import GATES, ModelSettings
+
+#: A bar for the work on one model; entering it gives the engine's progress callback, or None.
+ProgressBar = Callable[[str], AbstractContextManager[Progress | None]]
+
+_SUMMARY_KEYS = {"form", "bootstrap", "confidence", *GATES}
+
+
+def versions() -> dict[str, str]:
+    """What a score depends on besides model, data and settings."""
+    return {
+        "pytest-dscore": __version__,
+        **{name: metadata.version(name) for name in ("torch", "torchvision", "numpy")},
+        "interpolation": INTERPOLATION,
+    }
+
+
+class Scorer:
+    """Scores models on demand and remembers.
+
+    Parameters
+    ----------
+    root
+        pytest's rootdir: paths and imports start there.
+    cache
+        By content, across runs.
+    shared
+        Directory that the xdist workers of this run share; None in a run of one process.
+    threads
+        Threads that torch may use; None to leave its own choice.
+    operators
+        Mutation operators of other plugins.
+    bar
+        Progress display.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        cache: Cache,
+        shared: Path | None = None,
+        threads: int | None = None,
+        operators: Mapping[str, Operator] | None = None,
+        bar: ProgressBar = lambda name: nullcontext(),
+    ) -> None:
+        self._root = root
+        self._cache = cache
+        self._shared = shared
+        self._threads = threads
+        self._operators = {**OPERATORS, **(operators or {})}
+        self._bar = bar
+        self._measured: dict[str, Measured | DScoreError] = {}
+        self._results: dict[str, DScore] = {}
+        self._subject: tuple[tuple[str, ...], nn.Module, Examples] | None = None
+
+    def score(self, name: str, settings: ModelSettings) -> tuple[DScore, Measured]:
+        """The result for one model under these settings.
+
+        Raises
+        ------
+        DScoreError
+            The model or its data cannot be loaded or scored; raised again for every gate that asks.
+        """
+        key = _digest(name, settings.model_dump_json(exclude=_SUMMARY_KEYS))
+        if key not in self._measured:
+            self._measured[key] = self._measure_once(key, name, settings)
+        measured = self._measured[key]
+        if isinstance(measured, DScoreError):
+            raise measured
+        result_key = _digest(key, settings.model_dump_json(include={"form", "bootstrap", "confidence"}))
+        if result_key not in self._results:
+            self._results[result_key] = _summarise(measured, settings)
+        return self._results[result_key], measured
+
+    def _measure_once(self, key: str, name: str, settings: ModelSettings) -> Measured | DScoreError:
+        if self._shared is None:
+            return self._attempt(name, settings)
+        path = self._shared / f"{key}.npz"
+        # The first worker measures, the others wait for its file.
+        with filelock.FileLock(path.with_suffix(".lock")):
+            found = store.load(path)
+            if found is None:
+                outcome = self._attempt(name, settings)
+                if isinstance(outcome, DScoreError):
+                    return outcome
+                store.save(path, outcome)
+                found = outcome
+        return found
+
+    def _attempt(self, name: str, settings: ModelSettings) -> Measured | DScoreError:
+        try:
+            with importable(self._root), random_states_kept(), _thread_limit(self._threads):
+                return self._load_and_measure(name, settings)
+        except DScoreError as error:
+            return error
+
+    def _load_and_measure(self, name: str, settings: ModelSettings) -> Measured:
+        model, examples = self._load(settings)
+        s = settings
+        plan = make_plan(examples, s.n, s.operator, s.pad, s.fill, s.batch_size, s.seed, s.bf16, self._operators)
+        prints = model_fingerprint(model, s.factory), examples.fingerprint()
+        operator = f"{s.operator} {source_of(getattr(plan.operator, '__module__', ''))}"
+        fill = tuple(float(value) for value in plan.fill)
+        key = _digest(
+            *prints,
+            operator,
+            json.dumps([s.n, plan.padding, fill, s.batch_size, s.seed, s.bf16, s.device]),
+            json.dumps(versions()),
+        )
+        if (kept := self._cache.get(key)) is not None:
+            return kept
+        with self._bar(name) as progress:
+            hits = measure(model, examples, plan, s.device, progress)
+        measured = Measured(hits, plan.padding, fill, *prints)
+        self._cache.put(key, measured)
+        return measured
+
+    def _load(self, settings: ModelSettings) -> tuple[nn.Module, Examples]:
+        origin = (settings.factory, settings.weights or "", settings.data)
+        if self._subject is None or self._subject[0] != origin:
+            # Let go of the model before this one first: two data sets need not fit into memory.
+            self._subject = None
+            self._subject = (origin, load_model(settings, self._root), load_data(settings))
+        return self._subject[1:]
+
+
+def _summarise(measured: Measured, settings: ModelSettings) -> DScore:
+    s = settings
+    recipe = Recipe(s.n, s.operator, s.form, measured.padding, measured.fill, s.bf16, s.bootstrap, s.confidence, s.seed)
+    return summarise(measured.hits, recipe)
+
+
+@contextmanager
+def _thread_limit(threads: int | None) -> Iterator[None]:
+    before = torch.get_num_threads()
+    if threads is not None:
+        torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def worker_threads(workers: int) -> int:
+    """Threads for each of several workers on this machine, at least 1."""
+    return max(1, (os.cpu_count() or 1) // workers)
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()

@@ -1,0 +1,113 @@
+"""Hits on disk: pytest's cache (by content) and the directory that the workers of one run share.
+
+Only hits are kept. Figures and intervals are made from them anew, so no threshold or interval setting can go stale.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import tempfile
+import zipfile
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from pytest_dscore.score.engine import Hits
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Hits with all that is needed to summarise them and to say what they belong to.
+
+    Parameters
+    ----------
+    hits
+        From the engine.
+    padding, fill
+        As resolved against the images.
+    model_fingerprint, data_fingerprint
+        SHA-256.
+    cached
+        True where they were read from pytest's cache directory, so that no forward pass was made.
+    """
+
+    hits: Hits
+    padding: tuple[int, int]
+    fill: tuple[float, ...]
+    model_fingerprint: str
+    data_fingerprint: str
+    cached: bool = False
+
+
+def save(path: Path, measured: Measured) -> None:
+    """Write atomically: another process sees the whole file or none.
+
+    Raises
+    ------
+    OSError
+        The directory cannot be written.
+    """
+    meta = asdict(measured)
+    hits = meta["hits"].pop("hits")
+    meta |= {"format": _FORMAT, "shape": hits.shape, "sha256": _digest(hits)}
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, meta=np.array(json.dumps(meta)), hits=np.packbits(hits, axis=1))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(buffer.getvalue())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def load(path: Path) -> Measured | None:
+    """Read what `save` wrote; None where there is no file, or it is damaged or of another version.
+
+    None makes the caller measure anew, so a bad file can cost time but never a verdict.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            meta = json.loads(str(stored["meta"]))
+            rows, columns = meta.pop("shape")
+            hits = np.unpackbits(stored["hits"], axis=1, count=columns).astype(np.bool_)
+        if meta.pop("format") != _FORMAT or meta.pop("sha256") != _digest(hits) or len(hits) != rows:
+            return None
+        seen = meta.pop("hits")
+        maps = {name: (int(height), int(width)) for name, (height, width) in seen.pop("maps").items()}
+        kept = Hits(hits=hits, maps=maps, skipped=tuple(seen.pop("skipped")), **seen)
+        return Measured(hits=kept, padding=tuple(meta.pop("padding")), fill=tuple(meta.pop("fill")), **meta)
+    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
+        return None
+
+
+class Cache:
+    """Hits by content in pytest's cache directory; does nothing where there is none or the user refused it."""
+
+    def __init__(self, directory: Path | None) -> None:
+        self._directory = directory
+
+    def get(self, key: str) -> Measured | None:
+        """The hits kept under `key`, marked as cached."""
+        kept = load(self._directory / f"{key}.npz") if self._directory else None
+        return replace(kept, cached=True) if kept else None
+
+    def put(self, key: str, measured: Measured) -> None:
+        """Keep hits under `key`; a cache that cannot be written must not fail a gate that was computed."""
+        if self._directory:
+            try:
+                save(self._directory / f"{key}.npz", measured)
+            except OSError:
+                return
+
+
+def _digest(hits: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> str:
+    return hashlib.sha256(np.packbits(hits, axis=1).tobytes()).hexdigest()

@@ -1,0 +1,23 @@
+"""Names a user can write, and sentences for those that do not exist."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+#: The built-in mutation operators, here so that settings can be checked without importing torch.
+OPERATOR_NAMES = ("delete", "invert", "noise", "shuffle")
+
+
+def unknown_name(what: str, given: object, valid: Iterable[str]) -> str:
+    """A sentence that names the nearest valid name first, then all of them.
+
+    Examples
+    --------
+    >>> unknown_name("operator", "delte", ["delete", "invert"])
+    "operator 'delte' does not exist; did you mean 'delete'? Valid: delete, invert"
+    """
+    names = sorted(valid)
+    near = difflib.get_close_matches(str(given), names, n=1, cutoff=0.5)
+    hint = f"; did you mean '{near[0]}'?" if near else "."
+    return f"{what} {str(given)!r} does not exist{hint} Valid: {', '.join(names)}"

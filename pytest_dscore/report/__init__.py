@@ -1,0 +1,1 @@
+"""Reports: they know only verdicts."""

@@ -1,0 +1,140 @@
+"""The terminal's table and the body of a failure message, in plain ASCII that fits 80 columns."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from pytest_dscore.verdict import LABELS, Verdict
+
+RECONSTRUCTION = (
+    "D, v_fitness and a~ are reconstructions of Zhang et al. 2023, whose formulas are lost",
+    "in the copy at hand: do not compare them with the paper's tables (README).",
+)
+
+_FIGURES = ("score", "v_robust", "v_fitness", "accuracy")
+
+
+def summary(verdicts: Iterable[Verdict], width: int = 80) -> list[str]:
+    """The whole section: one table over all models, then the grids of each score that was made.
+
+    Parameters
+    ----------
+    verdicts
+        In the order of the tests; the gates of one score are brought together.
+    width
+        Columns of the terminal.
+    """
+    scores = _by_score(verdicts)
+    lines = _table(scores, width)
+    for group in scores:
+        lines += ["", *grids(group[0])] if group[0].facts else []
+    return [*lines, "", *RECONSTRUCTION]
+
+
+def details(verdict: Verdict) -> list[str]:
+    """What stands below the first line of a failure: figures, then grids."""
+    if not verdict.facts:
+        return []
+    figures = [f"  {LABELS[name]:18}{figure}" for name, figure in verdict.figures.items()]
+    return [f"figures with {_percent(verdict)} intervals:", *figures, *grids(verdict), *RECONSTRUCTION]
+
+
+def grids(verdict: Verdict) -> list[str]:
+    """The n x n blocks of f~ and a side by side, with what was computed; * marks the extreme of each."""
+    facts = verdict.facts
+    pad, n = facts["pad"], facts["n"]
+    head = (
+        f"{verdict.subject}: n={n}, {facts['operator']}, pad {pad[0]}x{pad[1]} px, {facts['examples']} examples, "
+        f"{facts['classes']} classes, {'cached' if facts['cached'] else 'scored on ' + facts['device']}"
+    )
+    left, right = _block(facts["f_tilde"], max), _block(facts["a"], min)
+    title = "f~, where features lie"
+    gap = max(len(title), len(left[0])) + 4
+    if gap + len(right[0]) > 76:
+        blocks = [f"  {line}" for line in (title, *left, "a, accuracy with the object there", *right)]
+    else:
+        rows = zip((title, *left), ("a, accuracy with the object there", *right), strict=True)
+        blocks = [f"  {one:{gap}}{other}".rstrip() for one, other in rows]
+    return [head, *blocks, *_remarks(facts)]
+
+
+def _remarks(facts: Any) -> list[str]:
+    lines = []
+    if facts["no_deletion_hurts"]:
+        lines.append("  no mutated region lost accuracy: f~ is uniform by definition")
+    if facts["helpful_regions"]:
+        places = ", ".join(f"({row}, {col})" for row, col in facts["helpful_regions"])
+        lines.append(f"  mutating these regions (row, column) raised the accuracy: {places}")
+    if facts["skipped_layers"]:
+        count = len(facts["skipped_layers"])
+        lines.append(f"  {count} of {facts['layers']} conv layers left alone, map smaller than n x n:")
+        names = ", ".join(facts["skipped_layers"][:3])
+        lines.append(f"    {names}{f' and {count - 3} more' if count > 3 else ''}")
+    return lines
+
+
+def _block(grid: Sequence[Sequence[float]], extreme: Any) -> list[str]:
+    values = [value for row in grid for value in row]
+    marked = extreme(values) if min(values) < max(values) else math.nan
+    return [" ".join(f"{value:.3f}{'*' if value == marked else ' '}" for value in row) for row in grid]
+
+
+def _table(scores: list[list[Verdict]], width: int) -> list[str]:
+    # Cut to size by folding names, never figures.
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
+    table.add_column("model", overflow="fold")
+    for name in ("figure", "value", "interval", "threshold", "verdict"):
+        table.add_column(name, no_wrap=True)
+    for group in scores:
+        first = group[0]
+        subject = f"{first.subject} (n={first.facts['n']})" if first.facts else first.subject
+        for row in _rows(group):
+            table.add_row(subject, *row)
+            subject = ""
+    text = io.StringIO()
+    Console(file=text, width=width, color_system=None, legacy_windows=False).print(table, highlight=False, markup=False)
+    return [line.rstrip() for line in text.getvalue().splitlines()]
+
+
+def _rows(group: list[Verdict]) -> Iterable[tuple[str, str, str, str, str]]:
+    if not group[0].figures:
+        for verdict in group:
+            yield LABELS.get(verdict.figure, ""), "", "", _limit(verdict), "ERROR"
+        return
+    for name in _FIGURES:
+        figure = group[0].figures[name]
+        estimate = (LABELS[name], f"{figure.value:.3f}", f"[{figure.lower:.3f}, {figure.upper:.3f}]")
+        gates = [verdict for verdict in group if verdict.figure == name]
+        for verdict in gates:
+            yield *estimate, _limit(verdict), verdict.outcome if verdict.outcome == "pass" else "FAIL"
+            estimate = ("", "", "")
+        if not gates:
+            yield *estimate, "", ""
+
+
+def _limit(verdict: Verdict) -> str:
+    return "" if verdict.threshold is None else f"{verdict.relation} {verdict.threshold:.3f}"
+
+
+def _by_score(verdicts: Iterable[Verdict]) -> list[list[Verdict]]:
+    """Verdicts of the same score together; the same gate at the same threshold, judged by two tests, once."""
+    groups: dict[tuple[Any, ...], dict[tuple[str, float | None], Verdict]] = {}
+    for verdict in verdicts:
+        group = groups.setdefault((verdict.subject, *_setting(verdict)), {})
+        group.setdefault((verdict.gate, verdict.threshold), verdict)
+    return [list(group.values()) for group in groups.values()]
+
+
+def _setting(verdict: Verdict) -> tuple[Any, ...]:
+    names = ("n", "operator", "form", "pad", "fill", "seed", "confidence", "bootstrap", "bf16", "model_fingerprint")
+    return tuple(str(verdict.facts.get(name)) for name in names)
+
+
+def _percent(verdict: Verdict) -> str:
+    return f"{verdict.facts['confidence'] * 100:g} %"

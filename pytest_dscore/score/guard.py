@@ -1,0 +1,119 @@
+"""Borrowing a model: evaluation mode and device for the time of scoring, everything as it was afterwards."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import chain
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from pytest_dscore.errors import DScoreError, SettingsError
+
+
+def unwrap(model: nn.Module) -> nn.Module:
+    """The plain module inside torch.compile, DataParallel or DistributedDataParallel.
+
+    A compiled graph would not see the hooks that mask its layers.
+    """
+    while True:
+        wrapped = isinstance(model, (nn.DataParallel, nn.parallel.DistributedDataParallel))
+        inner = getattr(model, "module" if wrapped else "_orig_mod", None)
+        if not isinstance(inner, nn.Module):
+            return model
+        model = inner
+
+
+@contextmanager
+def borrowed(model: nn.Module, device: str) -> Iterator[torch.device]:
+    """Put a model into evaluation mode on `device`; restore mode, device and all random states on leaving.
+
+    Yields
+    ------
+    torch.device
+        Where the model now is.
+
+    Raises
+    ------
+    SettingsError
+        If `device` is unknown or not there.
+    DScoreError
+        If a batch-norm layer would still use the statistics of the batch.
+    """
+    modes = [(module, module.training) for module in model.modules()]
+    with random_states_kept():
+        try:
+            model.eval()
+            _refuse_batch_statistics(model)
+            with _on_device(model, device) as place:
+                yield place
+        finally:
+            for module, training in modes:
+                module.training = training
+
+
+@contextmanager
+def random_states_kept() -> Iterator[None]:
+    """Restore the states of Python's, NumPy's and torch's global random generators on leaving."""
+    python_state, numpy_state = random.getstate(), np.random.get_state()
+    try:
+        with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
+            yield
+    finally:
+        random.setstate(python_state)
+        np.random.set_state(numpy_state)
+
+
+def choose_device(requested: str, model: nn.Module) -> torch.device:
+    """The device to score on: ``auto`` keeps a model that is on an accelerator there, else takes CUDA if there is any."""
+    homes = {tensor.device for tensor in _tensors(model)}
+    if requested == "auto":
+        accelerators = [home for home in homes if home.type not in ("cpu", "meta")]
+        if accelerators:
+            return accelerators[0]
+        requested = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        device = torch.device(requested)
+        # An allocation resolves "cuda" to "cuda:0" and fails now, not in the middle, where the device is not there.
+        return torch.empty(0, device=device).device
+    except (RuntimeError, AssertionError) as error:
+        there = "cpu, cuda" if torch.cuda.is_available() else "cpu"
+        raise SettingsError(
+            f'device = "{requested}" is not available here (there is: {there}): set device = "auto" or run where it exists'
+        ) from error
+
+
+@contextmanager
+def _on_device(model: nn.Module, requested: str) -> Iterator[torch.device]:
+    device = choose_device(requested, model)
+    homes = {tensor.device for tensor in _tensors(model)}
+    if any(home.type == "meta" for home in homes):
+        raise DScoreError("the model has weights on the meta device (no values): load the weights before scoring")
+    if homes <= {device} or len(homes) > 1:
+        # A model spread over several devices moves its own activations; it is fed where its first weights are.
+        yield next((tensor.device for tensor in _tensors(model)), device)
+        return
+    home = homes.pop()
+    model.to(device)
+    try:
+        yield device
+    finally:
+        model.to(home)
+
+
+def _tensors(model: nn.Module) -> Iterator[torch.Tensor]:
+    return chain(model.parameters(), model.buffers())
+
+
+def _refuse_batch_statistics(model: nn.Module) -> None:
+    for name, module in model.named_modules():
+        if isinstance(module, _BatchNorm) and (module.training or module.running_mean is None):
+            why = "stays in training mode after model.eval()" if module.training else "keeps no running statistics"
+            raise DScoreError(
+                f"batch-norm layer '{name}' {why}, so every prediction depends on its batch: "
+                "let model.eval() reach it, or build it with track_running_stats=True"
+            )

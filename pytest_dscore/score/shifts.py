@@ -1,0 +1,121 @@
+"""Moving the object: an image is padded on four sides so that it comes to lie toward a region, then resized back.
+
+Source: Zhang et al. 2023, section IV-A as retold in the D-Score spec, item 2. That the image is padded with empty values
+and resized back is the paper's; how far it moves (one region's width) is this project's reconstruction, and a setting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from pytest_dscore.errors import SettingsError
+
+#: How a padded image is brought back to its size; part of every fingerprint, as no two libraries resize alike.
+INTERPOLATION = "bilinear, antialiased (torch.nn.functional.interpolate)"
+
+
+class Padding(NamedTuple):
+    """Empty pixels put on each side of an image."""
+
+    left: int
+    right: int
+    up: int
+    down: int
+
+
+def total_padding(height: int, width: int, n: int, pad: int | Sequence[int] | None) -> tuple[int, int]:
+    """Pixels added in all, (vertically, horizontally).
+
+    Parameters
+    ----------
+    height, width
+        Size of the images in pixels.
+    n
+        The grid.
+    pad
+        None for one region's size, ``round(height / n)`` and ``round(width / n)``; a whole number of pixels for both
+        directions; or a pair (vertical, horizontal).
+
+    Raises
+    ------
+    SettingsError
+        If `pad` is negative or not one or two whole numbers.
+    """
+    if pad is None:
+        return round(height / n), round(width / n)
+    pair = (pad, pad) if isinstance(pad, int) else tuple(pad)
+    if len(pair) != 2 or not all(isinstance(p, int) and not isinstance(p, bool) and p >= 0 for p in pair):
+        raise SettingsError(f"pad = {pad!r} must be a number of pixels >= 0, or a pair [vertical, horizontal] of them")
+    return pair[0], pair[1]
+
+
+def padding_toward(row: int, col: int, n: int, total: tuple[int, int]) -> Padding:
+    """The four sides' padding that moves an image toward region (row, col).
+
+    ``left = round(P * col / (n - 1))`` and the rest right; up and down likewise by the row (D-Score spec, public names).
+    """
+    vertical, horizontal = total
+    left, up = round(horizontal * col / (n - 1)), round(vertical * row / (n - 1))
+    return Padding(left, horizontal - left, up, vertical - up)
+
+
+def shift(images: Tensor, padding: Padding, fill: Tensor) -> Tensor:
+    """Pad images with the empty value and resize them back.
+
+    Parameters
+    ----------
+    images : Tensor, (B, C, H, W), floating point
+    padding
+        Pixels on each side.
+    fill : Tensor, (C,)
+        The empty value (black before normalisation) of every channel, in the images' own value space.
+
+    Returns
+    -------
+    Tensor, (B, C, H, W)
+    """
+    batch, channels, height, width = images.shape
+    left, right, up, down = padding
+    canvas = images.new_empty((batch, channels, height + up + down, width + left + right))
+    canvas[:] = fill.view(1, channels, 1, 1)
+    canvas[..., up : up + height, left : left + width] = images
+    return functional.interpolate(canvas, size=(height, width), mode="bilinear", align_corners=False, antialias=True)
+
+
+def black_level(mean: Sequence[float], std: Sequence[float]) -> tuple[float, ...]:
+    """What a black pixel becomes under ``(x - mean) / std``, the right `fill` for images normalised that way.
+
+    Examples
+    --------
+    >>> [round(value, 3) for value in black_level((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))]
+    [-2.118, -2.036, -1.804]
+    """
+    if len(mean) != len(std) or not all(s > 0 for s in std):
+        raise SettingsError(f"mean {list(mean)} and std {list(std)} must have one entry per channel, every std > 0")
+    return tuple((0.0 - m) / s for m, s in zip(mean, std, strict=True))
+
+
+def fill_values(fill: float | Sequence[float] | None, channels: int) -> Tensor:
+    """The empty value of every channel as a float32 tensor (C,); 0 where None.
+
+    Raises
+    ------
+    SettingsError
+        If there are neither one value nor as many as channels, or one is not finite.
+    """
+    values = [0.0 if fill is None else fill] if fill is None or isinstance(fill, (int, float)) else list(fill)
+    if len(values) not in (1, channels):
+        raise SettingsError(
+            f"fill has {len(values)} values, but the images have {channels} channels: give 1 or {channels}"
+        )
+    tensor = torch.tensor(values, dtype=torch.float32)
+    if not torch.isfinite(tensor).all():
+        raise SettingsError(
+            f"fill = {values} must be finite numbers, the value of a black pixel in the model's input space"
+        )
+    return tensor.expand(channels).clone()

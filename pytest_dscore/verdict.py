@@ -1,0 +1,71 @@
+"""What a gate found, in built-in types that survive JUnit, xdist and JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from pytest_dscore.figure import Figure
+
+Outcome = Literal["pass", "fail", "error", "report"]
+
+#: Names of figures as a reader sees them.
+LABELS = {
+    "score": "D-Score",
+    "v_robust": "v_robust",
+    "v_fitness": "v_fitness",
+    "accuracy": "accuracy",
+    "v_robust_relative": "v_robust_relative",
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One gate's judgement of one subject.
+
+    Parameters
+    ----------
+    subject
+        Name of the model.
+    gate
+        Name of the threshold, such as ``min_score``; empty where a test only reports figures.
+    outcome
+        ``pass``, ``fail``, ``error`` (could not be judged, which fails the build) or ``report`` (no threshold).
+    reason
+        One line that says it all.
+    threshold
+        The limit; None where there is none.
+    figure
+        Name of the judged entry of `figures`.
+    figures
+        Every estimate with its interval.
+    facts
+        Settings, grids and fingerprints, as built-in types only: what pytest-xdist and JUnit can carry.
+    """
+
+    subject: str
+    gate: str
+    outcome: Outcome
+    reason: str
+    threshold: float | None = None
+    figure: str = ""
+    figures: Mapping[str, Figure] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """One string, which crosses process borders whatever types its parts had: execnet refuses all but built-in ones."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Verdict:
+        """The inverse of `to_json`."""
+        data = json.loads(text)
+        figures = {name: Figure(**figure) for name, figure in data["figures"].items()}
+        return cls(**{**data, "figures": figures})
+
+    @property
+    def relation(self) -> str:
+        """How the figure must stand to the threshold: ``>=`` or ``<=``."""
+        return "<=" if self.gate.startswith("max_") else ">="

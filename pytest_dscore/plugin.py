@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pytest_dscore.gates.session import GateSession
     from pytest_dscore.score import DScore
 
-MARKER = "dscore(model=NAME, min_score=..., max_v_robust=..., n=..., ...): gate a declared model by its D-Score; runs with --dscore"
+MARKER = "dscore(model=NAME, min_score=..., n=..., ...): gate a declared model by its D-Score; needs --dscore"
 SKIPPED = "D-Score gate: runs with pytest --dscore"
 SESSION = "dscore-session"
 
@@ -21,7 +21,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--dscore",
         action="store_true",
         default=False,
-        help="score the models declared in [tool.dscore] of pyproject.toml and fail the tests of those below a threshold",
+        help="score the models declared in [tool.dscore] of pyproject.toml; each threshold is a test",
     )
     group.addoption(
         "--dscore-no-cache",

@@ -29,7 +29,7 @@ GATES = {"min_score": "score", "max_v_robust": "v_robust", "min_v_fitness": "v_f
 
 
 class ScoreSettings(BaseModel):
-    """How a model is scored and what its score must reach; every key may stand in [tool.dscore], a model or a marker."""
+    """How a model is scored and what it must reach; every key may stand in [tool.dscore], a model or a marker."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -136,7 +136,8 @@ def load_settings(root: Path, operators: Iterable[str]) -> Settings:
         raise SettingsError(f"[tool.dscore] junit_properties = {junit!r} must be true or false")
     if not isinstance(models, dict) or not models:
         raise SettingsError(
-            "[tool.dscore] declares no model, so there is nothing to gate: add a table [tool.dscore.models.NAME] with factory, "
+            "[tool.dscore] declares no model, so there is nothing to gate: add a table [tool.dscore.models.NAME] "
+            "with factory, "
             "weights and data"
         )
     inherited = {key: getattr(common, key) for key in common.model_fields_set}
@@ -189,7 +190,8 @@ def _read_table(path: Path) -> dict[str, Any]:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise SettingsError(
-            f"--dscore reads [tool.dscore] of pyproject.toml in pytest's rootdir, and {path} does not exist: create it or pass "
+            f"--dscore reads [tool.dscore] of pyproject.toml in pytest's rootdir, and {path} does not exist: create "
+            "it or pass "
             "--rootdir"
         ) from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

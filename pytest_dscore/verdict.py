@@ -55,7 +55,7 @@ class Verdict:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> str:
-        """One string, which crosses process borders whatever types its parts had: execnet refuses all but built-in ones."""
+        """One string: it crosses process borders whatever its parts, where execnet refuses all but built-in types."""
         return json.dumps(asdict(self))
 
     @classmethod

@@ -142,7 +142,8 @@ def _read_torch(path: Path) -> Mapping[str, torch.Tensor]:
         loaded = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         raise DScoreError(
-            f"weights {path} are refused: they are a pickle that would run code ({_first_line(error)}), or damaged; where you trust "
+            f"weights {path} are refused: they are a pickle that would run code ({_first_line(error)}), or damaged; "
+            "where you trust "
             "it, load the model yourself and convert it: "
             "safetensors.torch.save_file(model.state_dict(), 'weights.safetensors')"
         ) from error
@@ -155,7 +156,8 @@ def _read_torch(path: Path) -> Mapping[str, torch.Tensor]:
             loaded = loaded[key]
     if not isinstance(loaded, Mapping) or not all(isinstance(value, torch.Tensor) for value in loaded.values()):
         raise DScoreError(
-            f"weights {path} hold no state dict (a mapping of names to tensors): save model.state_dict(), not a checkpoint or a model"
+            f"weights {path} hold no state dict (a mapping of names to tensors): save model.state_dict(), not a "
+            "checkpoint or a model"
         )
     return loaded
 
@@ -177,8 +179,8 @@ def _fit(model: nn.Module, state: Mapping[str, torch.Tensor], path: str) -> None
 def model_fingerprint(model: nn.Module, factory: str) -> str:
     """SHA-256 over what decides a model's predictions: weights, buffers, structure and source code.
 
-    The source is that of the factory's module and of every class in the model that torch does not bring; code that those
-    modules import from elsewhere is not followed.
+    The source is that of the factory's module and of every class in the model that torch does not bring; code that
+    those modules import from elsewhere is not followed.
     """
     digest = hashlib.sha256()
     tensors = {**dict(model.named_parameters()), **dict(model.named_buffers()), **_plain_state(model)}

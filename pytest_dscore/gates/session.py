@@ -92,7 +92,8 @@ class GateSession:
         name, settings = self._marked(item, marker)
         if not settings.thresholds() and "dscore" not in getattr(item, "fixturenames", ()):
             pytest.fail(
-                "@pytest.mark.dscore names no threshold and the test does not use the dscore fixture, so it would always pass: "
+                "@pytest.mark.dscore names no threshold and the test does not use the dscore fixture, so it would "
+                "always pass: "
                 "add min_score = ... or the fixture",
                 pytrace=False,
             )

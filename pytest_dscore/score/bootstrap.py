@@ -1,8 +1,9 @@
 """Intervals from the hits alone: a paired bootstrap over examples that costs no further forward pass.
 
-Examples with the same pattern of hits over the 2 n^2 + 1 passes are exchangeable, so drawing examples with replacement is
-the same as drawing how often each distinct pattern occurs, from a multinomial. A test set has far fewer patterns than
-examples, which makes a thousand replicates cheap; and as patterns are sorted, the order of the examples changes nothing.
+Examples with the same pattern of hits over the 2 n^2 + 1 passes are exchangeable, so drawing examples with replacement
+is the same as drawing how often each distinct pattern occurs, from a multinomial. A test set has far fewer patterns
+than examples, which makes a thousand replicates cheap; and as patterns are sorted, the order of the examples changes
+nothing.
 
 Source: the D-Score spec, item 8 (*reconstruction*: the paper gives no intervals).
 """

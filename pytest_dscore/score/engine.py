@@ -76,7 +76,8 @@ class Hits:
     Parameters
     ----------
     hits : (2 n^2 + 1, N) bool
-        Row 0 the unchanged model on the unchanged data, then the n^2 mutants, then the n^2 shifts, regions in reading order.
+        Row 0 the unchanged model on the unchanged data, then the n^2 mutants, then the n^2 shifts, regions in reading
+        order.
     classes
         Number of classes the model tells apart.
     maps : dict of str to (height, width)
@@ -151,8 +152,8 @@ def hit_blocks(session: Session, examples: Examples, progress: Progress | None =
     Raises
     ------
     DScoreError
-        The model raises, gives no logits, gives NaN, is not deterministic, has nothing to mask, or has fewer outputs than
-        the labels need.
+        The model raises, gives no logits, gives NaN, is not deterministic, has nothing to mask, or has fewer outputs
+        than the labels need.
     """
     size = session.plan.batch_size
     passes = 2 * session.plan.n**2 + 1
@@ -208,7 +209,8 @@ def _check_labels(session: Session, labels: Tensor) -> None:
     worst = int(labels.argmax())
     if int(labels[worst]) >= session.classes:
         raise DScoreError(
-            f"label {int(labels[worst])} of row {worst} is out of range: the model tells {session.classes} classes apart (0 to "
+            f"label {int(labels[worst])} of row {worst} is out of range: the model tells {session.classes} classes "
+            "apart (0 to "
             f"{session.classes - 1})"
         )
 

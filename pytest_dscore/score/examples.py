@@ -55,8 +55,8 @@ def load_examples(images: Any, labels: Any = None) -> Examples:
     Parameters
     ----------
     images
-        Tensor or array (N, C, H, W) in the model's input space; or a map-style Dataset of (image, label) pairs, which is
-        read once, in order.
+        Tensor or array (N, C, H, W) in the model's input space; or a map-style Dataset of (image, label) pairs, which
+        is read once, in order.
     labels
         Whole numbers (N,), from 0. None where the Dataset gives them.
 
@@ -76,7 +76,8 @@ def load_examples(images: Any, labels: Any = None) -> Examples:
         labels = own_labels if labels is None else labels
     else:
         raise DScoreError(
-            f"the data is a {type(images).__name__}: give a tensor (N, C, H, W) with labels, or a map-style torch Dataset "
+            f"the data is a {type(images).__name__}: give a tensor (N, C, H, W) with labels, or a map-style torch "
+            "Dataset "
             "(with __len__ and __getitem__) of (image, label) pairs"
         )
     return Examples(pixels, _checked_labels(labels, len(pixels)))
@@ -91,7 +92,8 @@ def _checked_images(images: Tensor) -> Tensor:
         raise DScoreError(f"images have the shape {tuple(images.shape)}: no side may be 0")
     if not images.is_floating_point():
         raise DScoreError(
-            f"images are {_name(images.dtype)}: convert and scale them to the floating point input that the model was trained on"
+            f"images are {_name(images.dtype)}: convert and scale them to the floating point input that the model was "
+            "trained on"
         )
     return images.detach()
 
@@ -139,7 +141,8 @@ def _items(dataset: Any, count: int) -> Iterator[tuple[Tensor, Any]]:
         image = item[0]
         if not isinstance(image, (Tensor, np.ndarray)):
             raise DScoreError(
-                f"the image of row {row} is a {type(image).__name__}: let the Dataset's transform give a float tensor (C, H, W)"
+                f"the image of row {row} is a {type(image).__name__}: let the Dataset's transform give a float tensor "
+                "(C, H, W)"
             )
         yield torch.as_tensor(image), item[1]
 

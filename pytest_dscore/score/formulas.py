@@ -33,8 +33,8 @@ def feature_distribution(f: Array, accuracy: Array) -> Array:
     Returns
     -------
     (..., n*n)
-        ``max(0, accuracy - f_i)`` divided by its sum. Where no deletion hurts the share is undefined; it is then uniform
-        (*reconstruction*).
+        ``max(0, accuracy - f_i)`` divided by its sum. Where no deletion hurts the share is undefined; it is then
+        uniform (*reconstruction*).
     """
     return _shares(np.maximum(0.0, accuracy[..., None] - f))
 
@@ -55,8 +55,8 @@ def v_robust(f_tilde: Array, a_tilde: Array, a: Array, accuracy: Array, *, relat
     Parameters
     ----------
     relative
-        Use ``||a / accuracy - 1||`` for the third term (*reconstruction*): the paper's term is an absolute drop, so of two
-        models that keep the same share of their accuracy it calls the more accurate one less robust.
+        Use ``||a / accuracy - 1||`` for the third term (*reconstruction*): the paper's term is an absolute drop, so of
+        two models that keep the same share of their accuracy it calls the more accurate one less robust.
     """
     even = 1.0 / f_tilde.shape[-1]
     if relative:
@@ -87,7 +87,9 @@ def v_fitness(f_tilde: Array, a_tilde: Array, accuracy: Array) -> Array:
 
 
 def score(fitness: Array, robustness: Array, bound: float, form: Form = "bounded") -> Array:
-    """The D-Score, larger is better (*reconstruction*: the prose says only that it grows with fitness and falls with v_robust).
+    """The D-Score, larger is better.
+
+    A *reconstruction*: the prose says only that it grows with fitness and falls with v_robust.
 
     Parameters
     ----------

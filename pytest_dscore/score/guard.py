@@ -69,7 +69,7 @@ def random_states_kept() -> Iterator[None]:
 
 
 def choose_device(requested: str, model: nn.Module) -> torch.device:
-    """The device to score on: ``auto`` keeps a model that is on an accelerator there, else takes CUDA if there is any."""
+    """The device to score on: ``auto`` keeps a model that is on an accelerator there, else takes CUDA if it can."""
     homes = {tensor.device for tensor in _tensors(model)}
     if requested == "auto":
         accelerators = [home for home in homes if home.type not in ("cpu", "meta")]
@@ -83,7 +83,8 @@ def choose_device(requested: str, model: nn.Module) -> torch.device:
     except (RuntimeError, AssertionError) as error:
         there = "cpu, cuda" if torch.cuda.is_available() else "cpu"
         raise SettingsError(
-            f'device = "{requested}" is not available here (there is: {there}): set device = "auto" or run where it exists'
+            f'device = "{requested}" is not available here (there is: {there}): set device = "auto" or '
+            "run where it exists"
         ) from error
 
 

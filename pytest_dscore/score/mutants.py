@@ -49,7 +49,8 @@ class Mutator:
         self._layers = {name or "(model)": m for name, m in model.named_modules() if isinstance(m, nn.Conv2d)}
         if not self._layers:
             raise DScoreError(
-                f"the model ({type(model).__name__}) has no nn.Conv2d layer: the D-Score masks regions of convolutional layers"
+                f"the model ({type(model).__name__}) has no nn.Conv2d layer: the D-Score masks regions of "
+                "convolutional layers"
             )
         self._n = n
         self.operator = operator
@@ -84,7 +85,8 @@ class Mutator:
         if len(self.skipped) == len(self.maps):
             height, width = max(self.maps.values(), key=min)
             raise DScoreError(
-                f"n = {self._n} is larger than every feature map (the largest is {height} x {width}): set n <= {min(height, width)}"
+                f"n = {self._n} is larger than every feature map (the largest is {height} x {width}): set n <= "
+                f"{min(height, width)}"
             )
 
     def _hook(self, name: str) -> Any:

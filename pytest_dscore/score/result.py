@@ -41,8 +41,8 @@ class DScore:
     v_robust_relative : Figure
         `v_robust` with the share of accuracy kept, a / accuracy, in its third term (*reconstruction*).
     f, a
-        Accuracy of each mutant, and with the object moved toward each region; `f_lower`, `f_upper`, `a_lower`, `a_upper`
-        are the ends of their intervals.
+        Accuracy of each mutant, and with the object moved toward each region; `f_lower`, `f_upper`, `a_lower`,
+        `a_upper` are the ends of their intervals.
     f_tilde, a_tilde
         Shares of the features and of the attention, each summing to 1.
     no_deletion_hurts

@@ -1,7 +1,8 @@
 """Moving the object: an image is padded on four sides so that it comes to lie toward a region, then resized back.
 
-Source: Zhang et al. 2023, section IV-A as retold in the D-Score spec, item 2. That the image is padded with empty values
-and resized back is the paper's; how far it moves (one region's width) is this project's reconstruction, and a setting.
+Source: Zhang et al. 2023, section IV-A as retold in the D-Score spec, item 2. That the image is padded with empty
+values and resized back is the paper's; how far it moves (one region's width) is this project's reconstruction, and a
+setting.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ def total_padding(height: int, width: int, n: int, pad: int | Sequence[int] | No
 def padding_toward(row: int, col: int, n: int, total: tuple[int, int]) -> Padding:
     """The four sides' padding that moves an image toward region (row, col).
 
-    ``left = round(P * col / (n - 1))`` and the rest right; up and down likewise by the row (D-Score spec, public names).
+    ``left = round(P * col / (n - 1))`` and the rest right; up and down likewise by the row (D-Score spec, public
+    names).
     """
     vertical, horizontal = total
     left, up = round(horizontal * col / (n - 1)), round(vertical * row / (n - 1))

@@ -155,6 +155,10 @@ class GateSession:
         if report.when != "teardown" and (verdicts := item.stash.get(_VERDICTS, None)):
             report.dscore = [verdict.to_json() for verdict in verdicts]  # type: ignore[attr-defined]
             del item.stash[_VERDICTS]
+            crash = getattr(report.longrepr, "reprcrash", None)
+            if crash is not None:
+                # JUnit readers and the short summary show little more than the start of the message.
+                crash.message = crash.message.removeprefix("Failed: ")
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

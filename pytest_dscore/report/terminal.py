@@ -12,9 +12,12 @@ from rich.table import Table
 
 from pytest_dscore.verdict import LABELS, Verdict
 
-RECONSTRUCTION = (
-    "D, v_fitness and a~ are reconstructions of Zhang et al. 2023, whose formulas are lost",
-    "in the copy at hand: do not compare them with the paper's tables (README).",
+#: What a reader must know to read the figures right, whether or not they know the paper.
+ASSUMPTIONS = (
+    "A threshold is compared with the value; the interval says how far it could move",
+    "with other test examples of the same kind, not with a retrained model.",
+    "D, v_fitness and a~ are reconstructions of Zhang et al. 2023 (README): do not",
+    "compare them with the paper's tables.",
 )
 
 _FIGURES = ("score", "v_robust", "v_fitness", "accuracy")
@@ -34,7 +37,7 @@ def summary(verdicts: Iterable[Verdict], width: int = 80) -> list[str]:
     lines = _table(scores, width)
     for group in scores:
         lines += ["", *grids(group[0])] if group[0].facts else []
-    return [*lines, "", *RECONSTRUCTION]
+    return [*lines, "", *ASSUMPTIONS]
 
 
 def details(verdict: Verdict) -> list[str]:
@@ -42,7 +45,7 @@ def details(verdict: Verdict) -> list[str]:
     if not verdict.facts:
         return []
     figures = [f"  {LABELS[name]:18}{figure}" for name, figure in verdict.figures.items()]
-    return [f"figures with {_percent(verdict)} intervals:", *figures, *grids(verdict), *RECONSTRUCTION]
+    return [f"figures with {_percent(verdict)} intervals:", *figures, *grids(verdict), *ASSUMPTIONS]
 
 
 def grids(verdict: Verdict) -> list[str]:

@@ -108,6 +108,7 @@ def _facts(result: DScore, measured: Measured, versions: Mapping[str, str]) -> d
         "helpful_regions": [list(region) for region in result.helpful_regions],
         "skipped_layers": list(result.skipped_layers),
         "layers": len(result.maps),
+        "remarks": list(result.remarks),
         "model_fingerprint": measured.model_fingerprint,
         "data_fingerprint": measured.data_fingerprint,
         "versions": dict(versions),

@@ -15,6 +15,7 @@ import torch
 from torch import nn
 
 from pytest_dscore import __version__
+from pytest_dscore import score as score_package
 from pytest_dscore.errors import DScoreError
 from pytest_dscore.gates import store
 from pytest_dscore.gates.loading import importable, load_data, load_model, model_fingerprint, source_of
@@ -22,10 +23,10 @@ from pytest_dscore.gates.store import Cache, Measured
 from pytest_dscore.score.api import make_plan
 from pytest_dscore.score.engine import Progress, measure
 from pytest_dscore.score.examples import Examples
-from pytest_dscore.score.guard import random_states_kept
+from pytest_dscore.score.guard import choose_device, random_states_kept
 from pytest_dscore.score.operators import OPERATORS, Operator
 from pytest_dscore.score.result import DScore, Recipe, summarise
-from pytest_dscore.score.shifts import INTERPOLATION
+from pytest_dscore.score.shifts import INTERPOLATION, fill_remarks
 from pytest_dscore.settings import GATES, ModelSettings
 
 #: A bar for the work on one model; entering it gives the engine's progress callback, or None.
@@ -132,14 +133,16 @@ class Scorer:
         key = _digest(
             *prints,
             operator,
-            json.dumps([s.n, plan.padding, fill, s.batch_size, s.seed, s.bf16, s.device]),
+            json.dumps([s.n, plan.padding, s.fill, fill, s.batch_size, s.seed, s.bf16]),
+            str(choose_device(s.device, model)),
             json.dumps(versions()),
+            _engine_code(),
         )
         if (kept := self._cache.get(key)) is not None:
             return kept
         with self._bar(name) as progress:
             hits = measure(model, examples, plan, s.device, progress)
-        measured = Measured(hits, plan.padding, fill, *prints)
+        measured = Measured(hits, plan.padding, fill, *prints, remarks=fill_remarks(s.fill, examples.images))
         self._cache.put(key, measured)
         return measured
 
@@ -154,7 +157,18 @@ class Scorer:
 
 def _summarise(measured: Measured, settings: ModelSettings) -> DScore:
     s = settings
-    recipe = Recipe(s.n, s.operator, s.form, measured.padding, measured.fill, s.bf16, s.bootstrap, s.confidence, s.seed)
+    recipe = Recipe(
+        n=s.n,
+        operator=s.operator,
+        form=s.form,
+        padding=measured.padding,
+        fill=measured.fill,
+        bf16=s.bf16,
+        replicates=s.bootstrap,
+        confidence=s.confidence,
+        seed=s.seed,
+        remarks=measured.remarks,
+    )
     return summarise(measured.hits, recipe)
 
 
@@ -167,6 +181,12 @@ def _thread_limit(threads: int | None) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def _engine_code() -> str:
+    """Digest of this package's own scoring code: a checkout changes without its version changing."""
+    files = sorted(Path(score_package.__path__[0]).glob("*.py"))
+    return _digest(*(file.read_text(encoding="utf-8") for file in files))
 
 
 def worker_threads(workers: int) -> int:

@@ -33,6 +33,8 @@ class Measured:
         As resolved against the images.
     model_fingerprint, data_fingerprint
         SHA-256.
+    remarks
+        Sentences on what looks wrong in the input.
     cached
         True where they were read from pytest's cache directory, so that no forward pass was made.
     """
@@ -42,6 +44,7 @@ class Measured:
     fill: tuple[float, ...]
     model_fingerprint: str
     data_fingerprint: str
+    remarks: tuple[str, ...] = ()
     cached: bool = False
 
 
@@ -84,7 +87,8 @@ def load(path: Path) -> Measured | None:
         seen = meta.pop("hits")
         maps = {name: (int(height), int(width)) for name, (height, width) in seen.pop("maps").items()}
         kept = Hits(hits=hits, maps=maps, skipped=tuple(seen.pop("skipped")), **seen)
-        return Measured(hits=kept, padding=tuple(meta.pop("padding")), fill=tuple(meta.pop("fill")), **meta)
+        padding, fill, remarks = (tuple(meta.pop(name)) for name in ("padding", "fill", "remarks"))
+        return Measured(hits=kept, padding=padding, fill=fill, remarks=remarks, **meta)
     except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
         return None
 

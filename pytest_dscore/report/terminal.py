@@ -68,7 +68,7 @@ def grids(verdict: Verdict) -> list[str]:
 
 
 def _remarks(facts: Any) -> list[str]:
-    lines = []
+    lines = [f"  {remark}" for remark in facts["remarks"]]
     if facts["no_deletion_hurts"]:
         lines.append("  no mutated region lost accuracy: f~ is uniform by definition")
     if facts["helpful_regions"]:

@@ -14,7 +14,7 @@ from pytest_dscore.score.examples import Examples, load_examples
 from pytest_dscore.score.formulas import Form
 from pytest_dscore.score.operators import OPERATORS, Operator
 from pytest_dscore.score.result import DScore, Recipe, summarise
-from pytest_dscore.score.shifts import fill_values, total_padding
+from pytest_dscore.score.shifts import fill_remarks, fill_values, total_padding
 
 FORMS = ("bounded", "ratio")
 
@@ -98,7 +98,9 @@ def d_score(
     measured = measure(model, examples, plan, device, progress)
     name = operator if isinstance(operator, str) else getattr(operator, "__name__", type(operator).__name__)
     fill_of_channels = tuple(float(value) for value in plan.fill)
-    return summarise(measured, Recipe(n, name, form, plan.padding, fill_of_channels, bf16, bootstrap, confidence, seed))
+    remarks = fill_remarks(fill, examples.images)
+    recipe = Recipe(n, name, form, plan.padding, fill_of_channels, bf16, bootstrap, confidence, seed, remarks)
+    return summarise(measured, recipe)
 
 
 def make_plan(

@@ -59,6 +59,8 @@ class DScore:
         Right or wrong: the unchanged model, n^2 mutants, n^2 shifts.
     n, classes, operator, form, padding, fill, bf16, device, replicates, confidence, seed
         What was computed.
+    remarks
+        Sentences on what looks wrong in the input though it could be scored.
     """
 
     accuracy: Figure
@@ -91,6 +93,7 @@ class DScore:
     replicates: int
     confidence: float
     seed: int
+    remarks: tuple[str, ...] = ()
 
     @property
     def augmentation_probability(self) -> float:
@@ -122,6 +125,7 @@ class Recipe:
     replicates: int
     confidence: float
     seed: int
+    remarks: tuple[str, ...] = ()
 
 
 def statistics(accuracies: Array, bound: float, form: formulas.Form) -> Scalars:
@@ -193,4 +197,5 @@ def summarise(measured: Hits, recipe: Recipe) -> DScore:
         replicates=recipe.replicates,
         confidence=recipe.confidence,
         seed=recipe.seed,
+        remarks=recipe.remarks,
     )

@@ -102,6 +102,14 @@ def black_level(mean: Sequence[float], std: Sequence[float]) -> tuple[float, ...
     return tuple((0.0 - m) / s for m, s in zip(mean, std, strict=True))
 
 
+def fill_remarks(fill: object, images: Tensor) -> tuple[str, ...]:
+    """Say so where images look normalised and nobody said what black is (then 0 is a grey, not an empty pixel)."""
+    darkest = float(images.min())
+    if fill is not None or darkest >= 0:
+        return ()
+    return (f"pixels go down to {darkest:.2f} but fill is not set: is 0 really black? (README: fill)",)
+
+
 def fill_values(fill: float | Sequence[float] | None, channels: int) -> Tensor:
     """The empty value of every channel as a float32 tensor (C,); 0 where None.
 

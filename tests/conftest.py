@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-# Imported once here, in the outer process: pytester forgets modules that an in-process run has imported, and torch
-# cannot be imported twice.
-import torch  # noqa: F401
+# Imported once here, in the outer process: pytester forgets modules that an in-process run was the first to import, and
+# the extension modules of numpy and torch cannot be loaded twice.
+import numpy.fft
+import safetensors.torch
+import scipy.stats
+import sklearn.datasets
+import torch
+
+import pytest_dscore.score
 
 pytest_plugins = ["pytester"]
+
+__all__ = ["numpy", "pytest_dscore", "safetensors", "scipy", "sklearn", "torch"]

@@ -168,7 +168,7 @@ class GateSession:
         from pytest_dscore.report.terminal import summary
 
         if self._verdicts:
-            terminalreporter.section("D-Score")
+            terminalreporter.write_sep("=", "D-Score")
             for line in summary(self._verdicts, width=80):
                 terminalreporter.write_line(line)
 

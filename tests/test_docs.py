@@ -1,0 +1,94 @@
+"""The README and the pages under docs/ are run: what they show is what happens."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from pytest_dscore.names import OPERATOR_NAMES
+from pytest_dscore.settings import GATES, ModelSettings, load_settings
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/dscore.md").read_text(encoding="utf-8")
+
+
+def blocks(text: str, language: str) -> list[str]:
+    """Fenced code blocks of one language, in order."""
+    return re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester) -> pytest.Pytester:
+    """The bundled project with the README's settings."""
+    shutil.copytree(ROOT / "fixtures", pytester.path / "fixtures", ignore=shutil.ignore_patterns("__pycache__"))
+    (pytester.path / "pyproject.toml").write_text(blocks(README, "toml")[0], encoding="utf-8")
+    return pytester
+
+
+def settings_of(project: pytest.Pytester) -> ModelSettings:
+    return load_settings(project.path, OPERATOR_NAMES).models["digits"]
+
+
+def test_the_readme_shows_the_real_terminal_output(project: pytest.Pytester) -> None:
+    result = project.runpytest_inprocess("--dscore", "pyproject.toml", "fixtures")
+    result.assert_outcomes(passed=5)
+    shown = blocks(README, "text")[0].strip().splitlines()
+    printed = result.stdout.lines
+    start = next(number for number, line in enumerate(printed) if "= D-Score =" in line)
+    assert printed[start : start + len(shown)] == shown
+
+
+def test_the_readme_shows_the_real_failure(project: pytest.Pytester) -> None:
+    file = project.path / "pyproject.toml"
+    fragile = file.read_text(encoding="utf-8").replace("build_model", "build_fragile_model")
+    file.write_text(fragile.replace("digits.safetensors", "digits_fragile.safetensors"), encoding="utf-8")
+    result = project.runpytest_inprocess("--dscore", "pyproject.toml")
+    result.assert_outcomes(failed=2)
+    assert blocks(README, "text")[1].strip() in result.stdout.lines
+
+
+def test_the_readme_s_marked_test_passes(project: pytest.Pytester) -> None:
+    project.makepyfile(test_readme=blocks(README, "python")[0])
+    project.runpytest_inprocess("--dscore", "test_readme.py", "-m", "dscore").assert_outcomes(passed=3)
+
+
+def test_the_readme_s_notebook_example_prints_what_it_says(project: pytest.Pytester) -> None:
+    code = blocks(README, "python")[1]
+    printed = io.StringIO()
+    project.syspathinsert(project.path)
+    with contextlib.redirect_stdout(printed):
+        exec(compile(ast.parse(code), "README.md", "exec"), {})
+    promised = re.findall(r"print\(.*\)  # (.*)", code)
+    assert printed.getvalue().splitlines() == promised
+
+
+def test_the_readme_lists_every_setting_with_its_default(project: pytest.Pytester) -> None:
+    table = README.split("### Settings")[1].split("All but the last row")[0]
+    assert set(ModelSettings.model_fields) <= set(re.findall(r"`(\w+)`", table))
+    settings = settings_of(project)
+    assert (settings.n, settings.bootstrap, settings.confidence, settings.seed) == (3, 1000, 0.95, 0)
+    assert set(settings.thresholds()) <= set(GATES)
+
+
+def test_the_page_s_own_operator_works(project: pytest.Pytester) -> None:
+    project.makeconftest(blocks(PAGE, "python")[0])
+    file = project.path / "pyproject.toml"
+    file.write_text(
+        file.read_text(encoding="utf-8").replace("[tool.dscore]", '[tool.dscore]\noperator = "halve"'), encoding="utf-8"
+    )
+    result = project.runpytest_inprocess("--dscore", "pyproject.toml")
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["digits: n=3, halve, *"])
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), ROOT / "fixtures/README.md"]:
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"

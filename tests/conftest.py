@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy.fft
 import safetensors.torch
 import scipy.stats
-import sklearn.datasets
+import sklearn.datasets  # type: ignore[import-untyped]
 import torch
 
 import pytest_dscore.score

@@ -35,7 +35,9 @@ def importable(root: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        sys.path.remove(str(root))
+        # The user's code may have changed the path itself.
+        if str(root) in sys.path:
+            sys.path.remove(str(root))
 
 
 def load_model(settings: ModelSettings, root: Path) -> nn.Module:
@@ -141,10 +143,12 @@ def _read_torch(path: Path) -> Mapping[str, torch.Tensor]:
     try:
         loaded = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
+        code = re.search(r"GLOBAL ([\w.]+)", str(error))
+        what = (
+            f"a pickle that would run code ({code[1]})" if code else "a damaged file, or a pickle that would run code"
+        )
         raise DScoreError(
-            f"weights {path} are refused: they are a pickle that would run code ({_first_line(error)}), or damaged; "
-            "where you trust "
-            "it, load the model yourself and convert it: "
+            f"weights {path} are refused: {what}; where you trust it, load the model yourself once and convert it with "
             "safetensors.torch.save_file(model.state_dict(), 'weights.safetensors')"
         ) from error
     except (RuntimeError, OSError, EOFError, ValueError, KeyError) as error:

@@ -52,8 +52,7 @@ class GateSession:
 
     def pytest_report_header(self) -> str:
         models = ", ".join(self.settings.models)
-        cache = "cache off" if self._cache_directory() is None else "cache on"
-        return f"dscore: gating {models} ({cache})"
+        return f"dscore: gating {models} (cache {'on' if self._cache() else 'off'})"
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
         if is_project_file(file_path, self.settings.root):
@@ -190,7 +189,7 @@ class GateSession:
             threads = worker_threads(int(worker["workercount"])) if worker else None
             self._scorer = Scorer(
                 self.settings.root,
-                Cache(self._cache_directory()),
+                Cache(cache.mkdir("dscore") if (cache := self._cache()) else None),
                 shared,
                 threads,
                 self._operators,
@@ -204,11 +203,9 @@ class GateSession:
             self._own_directory = tempfile.mkdtemp(prefix="pytest-dscore-")
         return self._own_directory
 
-    def _cache_directory(self) -> Path | None:
+    def _cache(self) -> pytest.Cache | None:
         cache: pytest.Cache | None = getattr(self.config, "cache", None)
-        if cache is None or self.config.getoption("dscore_no_cache"):
-            return None
-        return cache.mkdir("dscore")
+        return None if self.config.getoption("dscore_no_cache") else cache
 
     def _operator_names(self) -> tuple[str, ...]:
         return (*OPERATOR_NAMES, *self._operators)

@@ -38,25 +38,26 @@ def _bar(config: pytest.Config, name: str) -> AbstractContextManager[Progress]:
     def bar() -> Iterator[Progress]:
         capture = config.pluginmanager.get_plugin("capturemanager")
         began = time.monotonic()
+        if capture is not None:
+            capture.suspend_global_capture(in_=False)
+        # Only now is standard output the terminal, and rich looks at it once.
         columns = (
             display.TextColumn("{task.description}"),
-            display.BarColumn(),
-            display.MofNCompleteColumn(),
+            display.BarColumn(bar_width=None),
+            display.TaskProgressColumn(),
             display.TimeRemainingColumn(),
         )
-        live = display.Progress(*columns, console=Console(), transient=True, redirect_stdout=False)
-        task = live.add_task(f"D-Score of {name}, image passes", total=None)
+        live = display.Progress(*columns, console=Console(), transient=True, redirect_stdout=False, expand=True)
+        task = live.add_task(f"D-Score of {name}", total=None)
         shown = False
 
         def progress(done: int, total: int) -> None:
             nonlocal shown
+            live.update(task, completed=done, total=total)
             if not shown and time.monotonic() - began > _PATIENCE:
                 shown = True
                 live.start()
-            live.update(task, completed=done, total=total)
 
-        if capture is not None:
-            capture.suspend_global_capture(in_=False)
         try:
             yield progress
         finally:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterable, Sequence
+import textwrap
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -19,6 +20,9 @@ ASSUMPTIONS = (
     "D, v_fitness and a~ are reconstructions of Zhang et al. 2023 (README): do not",
     "compare them with the paper's tables.",
 )
+
+_COLUMNS = 80
+_LARGEST_GRID = 15
 
 _FIGURES = ("score", "v_robust", "v_fitness", "accuracy")
 
@@ -56,36 +60,45 @@ def grids(verdict: Verdict) -> list[str]:
         f"{verdict.subject}: n={n}, {facts['operator']}, pad {pad[0]}x{pad[1]} px, {facts['examples']} examples, "
         f"{facts['classes']} classes, {'cached' if facts['cached'] else 'scored on ' + facts['device']}"
     )
-    left, right = _block(facts["f_tilde"], max), _block(facts["a"], min)
-    title = "f~, where features lie"
-    gap = max(len(title), len(left[0])) + 4
-    if gap + len(right[0]) > 76:
-        blocks = [f"  {line}" for line in (title, *left, "a, accuracy with the object there", *right)]
+    if n > _LARGEST_GRID:
+        return [head, f"  grids of {n} x {n} are not shown here: see the JUnit properties", *_remarks(facts)]
+    left = ["f~, where features lie", *_block(facts["f_tilde"], max)]
+    right = ["a, accuracy with the object there", *_block(facts["a"], min)]
+    gap = max(map(len, left)) + 4
+    if gap + max(map(len, right)) > _COLUMNS - 2:
+        blocks = [f"  {line}" for line in (*left, *right)]
     else:
-        rows = zip((title, *left), ("a, accuracy with the object there", *right), strict=True)
-        blocks = [f"  {one:{gap}}{other}".rstrip() for one, other in rows]
+        blocks = [f"  {one:{gap}}{other}" for one, other in zip(left, right, strict=True)]
     return [head, *blocks, *_remarks(facts)]
 
 
 def _remarks(facts: Any) -> list[str]:
-    lines = [f"  {remark}" for remark in facts["remarks"]]
+    lines = [line for remark in facts["remarks"] for line in _wrapped(remark)]
     if facts["no_deletion_hurts"]:
         lines.append("  no mutated region lost accuracy: f~ is uniform by definition")
     if facts["helpful_regions"]:
         places = ", ".join(f"({row}, {col})" for row, col in facts["helpful_regions"])
-        lines.append(f"  mutating these regions (row, column) raised the accuracy: {places}")
+        lines += _wrapped(f"mutating these regions (row, column) raised the accuracy: {places}")
     if facts["skipped_layers"]:
-        count = len(facts["skipped_layers"])
-        lines.append(f"  {count} of {facts['layers']} conv layers left alone, map smaller than n x n:")
-        names = ", ".join(facts["skipped_layers"][:3])
-        lines.append(f"    {names}{f' and {count - 3} more' if count > 3 else ''}")
+        names, layers = facts["skipped_layers"], facts["layers"]
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        lines += _wrapped(
+            f"{len(names)} of {layers} conv layers left alone, map smaller than n x n: {', '.join(names[:3])}{more}"
+        )
     return lines
 
 
-def _block(grid: Sequence[Sequence[float]], extreme: Any) -> list[str]:
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, _COLUMNS, initial_indent="  ", subsequent_indent="    ", break_long_words=True)
+
+
+def _block(grid: Sequence[Sequence[float]], extreme: Callable[[list[float]], float]) -> list[str]:
     values = [value for row in grid for value in row]
     marked = extreme(values) if min(values) < max(values) else math.nan
-    return [" ".join(f"{value:.3f}{'*' if value == marked else ' '}" for value in row) for row in grid]
+    # Larger grids give up a decimal, so that a row stays within the terminal.
+    decimals = 3 if len(grid) <= 11 else 2
+    rows = (" ".join(f"{value:.{decimals}f}{'*' if value == marked else ' '}" for value in row) for row in grid)
+    return [row.rstrip() for row in rows]
 
 
 def _table(scores: list[list[Verdict]], width: int) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from numbers import Integral, Real
 from typing import Any
 
 from torch import nn
@@ -139,7 +140,7 @@ def _check_numbers(*, n: int, batch_size: int, bootstrap: int, confidence: float
         ("bootstrap", bootstrap, 0),
         ("seed", seed, 0),
     ):
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
             raise SettingsError(f"{name} = {value!r} must be a whole number >= {least}")
-    if not 0 < confidence < 1:
+    if not (isinstance(confidence, Real) and 0 < confidence < 1):
         raise SettingsError(f"confidence = {confidence!r} must lie between 0 and 1, such as 0.95")

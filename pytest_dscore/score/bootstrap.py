@@ -101,6 +101,8 @@ def _acceleration(patterns: Array, counts: NDArray[np.int64], statistics: Callab
         return np.zeros_like(statistics(counts @ patterns / total))
     left_out = statistics((counts @ patterns - patterns) / (total - 1))
     weights = counts[:, None] / total
+    # A ratio can be infinite, and nothing can be said of the skewness then.
+    left_out = np.where(np.isfinite(left_out).all(axis=0), left_out, 0.0)
     influence = (left_out * weights).sum(axis=0) - left_out
     cubes = (weights * influence**3).sum(axis=0) * total
     squares = (weights * influence**2).sum(axis=0) * total

@@ -115,7 +115,8 @@ class Session:
         self.mutator.region = region
         try:
             with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.plan.bf16):
-                output = self.model(images.to(self._dtype))
+                # A copy, as a model may write to its input.
+                output = self.model(images.to(self._dtype, copy=True))
         except DScoreError:
             raise
         except Exception as error:
@@ -159,8 +160,9 @@ def hit_blocks(session: Session, examples: Examples, progress: Progress | None =
     passes = 2 * session.plan.n**2 + 1
     for start in range(0, len(examples), size):
         stop = min(start + size, len(examples))
-        with torch.inference_mode():
-            images = examples.images[start:stop].to(session.device)
+        # Not inference_mode: a constant that a model makes and keeps during a pass must stay usable in training.
+        with torch.no_grad():
+            images = _batch(examples, start, stop, session.device)
             labels = examples.labels[start:stop].to(session.device)
             if start == 0:
                 _check_identity(session, images)
@@ -172,6 +174,12 @@ def hit_blocks(session: Session, examples: Examples, progress: Progress | None =
                     progress(start * passes + len(rows) * len(images), len(examples) * passes)
             block = torch.stack(rows).cpu().numpy()
         yield Block(start, stop, block)
+
+
+def _batch(examples: Examples, start: int, stop: int, device: torch.device) -> Tensor:
+    images = examples.images[start:stop].to(device)
+    # Resizing is not there for 16-bit floats on every device.
+    return images.float() if images.dtype in (torch.float16, torch.bfloat16) else images
 
 
 def _passes(session: Session, images: Tensor, labels: Tensor) -> Iterator[Tensor]:

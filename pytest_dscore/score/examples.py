@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from pytest_dscore.errors import DScoreError
@@ -19,7 +20,8 @@ from pytest_dscore.errors import DScoreError
 #: A Dataset that decodes to more bytes than this is kept in a temporary file, mapped into memory page by page.
 IN_MEMORY_BYTES = 256 * 2**20
 
-_CHECK_ROWS = 4096
+#: Bytes that a pass over the images (check, fingerprint) looks at in one step.
+_STEP_BYTES = 16 * 2**20
 
 
 @dataclass(frozen=True)
@@ -43,9 +45,10 @@ class Examples:
         digest = hashlib.sha256()
         for tensor in (self.images, self.labels):
             digest.update(f"{tuple(tensor.shape)} {tensor.dtype}".encode())
-            for start in range(0, len(tensor), _CHECK_ROWS):
-                block = tensor[start : start + _CHECK_ROWS].detach().cpu().contiguous()
-                digest.update(block.view(torch.uint8).numpy().data)
+            for _, block in _steps(tensor):
+                # A clone, as contiguous() leaves odd strides on sides of length 1.
+                own = block.detach().cpu().clone(memory_format=torch.contiguous_format)
+                digest.update(own.view(torch.uint8).numpy().data)
         return digest.hexdigest()
 
 
@@ -69,7 +72,7 @@ def load_examples(images: Any, labels: Any = None) -> Examples:
     if isinstance(images, (np.ndarray, Tensor)):
         if labels is None:
             raise DScoreError("the data has images but no labels: give (images, labels)")
-        pixels = _checked_images(torch.as_tensor(images))
+        pixels = _checked_images(_as_tensor(images, "images"))
         _refuse_not_finite(pixels)
     elif hasattr(images, "__getitem__") and hasattr(images, "__len__"):
         pixels, own_labels = _read_dataset(images)
@@ -99,11 +102,16 @@ def _checked_images(images: Tensor) -> Tensor:
 
 
 def _refuse_not_finite(images: Tensor, first_row: int = 0) -> None:
-    for start in range(0, len(images), _CHECK_ROWS):
-        block = images[start : start + _CHECK_ROWS]
+    for start, block in _steps(images):
         if not torch.isfinite(block).all():
             row = first_row + start + int((~torch.isfinite(block).flatten(1).all(1)).nonzero()[0])
             raise DScoreError(f"image {row} holds NaN or infinity: repair or remove it (rows count from 0)")
+
+
+def _steps(tensor: Tensor) -> Iterator[tuple[int, Tensor]]:
+    rows = max(1, _STEP_BYTES // max(1, tensor[0].numel() * tensor.element_size()))
+    for start in range(0, len(tensor), rows):
+        yield start, tensor[start : start + rows]
 
 
 def _read_dataset(dataset: Any) -> tuple[Tensor, list[Any]]:
@@ -144,7 +152,7 @@ def _items(dataset: Any, count: int) -> Iterator[tuple[Tensor, Any]]:
                 f"the image of row {row} is a {type(image).__name__}: let the Dataset's transform give a float tensor "
                 "(C, H, W)"
             )
-        yield torch.as_tensor(image), item[1]
+        yield _as_tensor(image, f"the image of row {row}"), item[1]
 
 
 def _allocate(count: int, like: Tensor) -> Tensor:
@@ -188,13 +196,23 @@ def _checked_labels(labels: Any, count: int) -> Tensor:
 
 
 def _label_tensor(labels: Any) -> Tensor:
-    if isinstance(labels, Tensor):
-        return labels.detach()
     try:
-        return torch.as_tensor(np.asarray(labels))
-    except (TypeError, ValueError, RuntimeError) as error:
+        return _as_tensor(labels if isinstance(labels, Tensor) else np.asarray(labels), "labels")
+    except (DScoreError, TypeError, ValueError) as error:
         kind = type(labels[0]).__name__ if isinstance(labels, list) and labels else type(labels).__name__
         raise DScoreError(f"labels ({kind}) are not numbers: give whole numbers from 0, one per image") from error
+
+
+def _as_tensor(values: Tensor | NDArray[Any], what: str) -> Tensor:
+    if isinstance(values, Tensor):
+        return values.detach()
+    if values.dtype.kind not in "biufc":
+        raise DScoreError(
+            f"{what} are an array of type {values.dtype}, which holds no numbers: give an array of numbers"
+        )
+    # torch takes neither reversed nor foreign-endian nor read-only arrays as they are.
+    native = values.astype(values.dtype.newbyteorder("="), copy=False)
+    return torch.from_numpy(np.require(native, requirements=["C", "W"]))
 
 
 def _name(dtype: torch.dtype) -> str:

@@ -52,6 +52,8 @@ def borrowed(model: nn.Module, device: str) -> Iterator[torch.device]:
             with _on_device(model, device) as place:
                 yield place
         finally:
+            # Through the model's own train() first: some layers fold or unfold weights when their mode changes.
+            model.train(modes[0][1])
             for module, training in modes:
                 module.training = training
 
@@ -80,7 +82,7 @@ def choose_device(requested: str, model: nn.Module) -> torch.device:
         device = torch.device(requested)
         # An allocation resolves "cuda" to "cuda:0" and fails now, not in the middle, where the device is not there.
         return torch.empty(0, device=device).device
-    except (RuntimeError, AssertionError) as error:
+    except (RuntimeError, AssertionError, TypeError) as error:
         there = "cpu, cuda" if torch.cuda.is_available() else "cpu"
         raise SettingsError(
             f'device = "{requested}" is not available here (there is: {there}): set device = "auto" or '

@@ -30,12 +30,14 @@ def read_logits(output: Any, batch: int) -> Tensor:
     Raises
     ------
     DScoreError
-        If no tensor of that many rows is found.
+        If no floating point tensor of that many rows is found.
     """
     logits = _find(output)
+    if not logits.is_floating_point():
+        raise DScoreError(f"the model returned {str(logits.dtype).removeprefix('torch.')}: return logits, not classes")
     if logits.ndim == 1 and len(logits) == batch:
         return logits[:, None]
-    if logits.ndim >= 2 and len(logits) == batch and logits.shape[2:].numel() == 1:
+    if logits.ndim >= 2 and len(logits) == batch and logits.shape[1] > 0 and logits.shape[2:].numel() == 1:
         return logits.flatten(1)
     raise DScoreError(
         f"the model returned a tensor of shape {tuple(logits.shape)} for {batch} images: expected ({batch}, classes)"

@@ -8,8 +8,10 @@ setting.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -49,10 +51,10 @@ def total_padding(height: int, width: int, n: int, pad: int | Sequence[int] | No
     """
     if pad is None:
         return round(height / n), round(width / n)
-    pair = (pad, pad) if isinstance(pad, int) else tuple(pad)
-    if len(pair) != 2 or not all(isinstance(p, int) and not isinstance(p, bool) and p >= 0 for p in pair):
+    pair = list(pad) if isinstance(pad, Sequence) else [pad, pad]
+    if len(pair) != 2 or not all(isinstance(p, Integral) and not isinstance(p, bool) and p >= 0 for p in pair):
         raise SettingsError(f"pad = {pad!r} must be a number of pixels >= 0, or a pair [vertical, horizontal] of them")
-    return pair[0], pair[1]
+    return int(pair[0]), int(pair[1])
 
 
 def padding_toward(row: int, col: int, n: int, total: tuple[int, int]) -> Padding:
@@ -118,14 +120,16 @@ def fill_values(fill: float | Sequence[float] | None, channels: int) -> Tensor:
     SettingsError
         If there are neither one value nor as many as channels, or one is not finite.
     """
-    values = [0.0 if fill is None else fill] if fill is None or isinstance(fill, (int, float)) else list(fill)
+    values = np.atleast_1d(np.asarray(0.0 if fill is None else fill))
+    if values.dtype.kind not in "iuf" or values.ndim > 1:
+        raise SettingsError(f"fill = {fill!r} must be the value of a black pixel, one number or one per channel")
     if len(values) not in (1, channels):
         raise SettingsError(
             f"fill has {len(values)} values, but the images have {channels} channels: give 1 or {channels}"
         )
-    tensor = torch.tensor(values, dtype=torch.float32)
+    tensor = torch.tensor(values.tolist(), dtype=torch.float32)
     if not torch.isfinite(tensor).all():
         raise SettingsError(
-            f"fill = {values} must be finite numbers, the value of a black pixel in the model's input space"
+            f"fill = {fill!r} must be finite numbers, the value of a black pixel in the model's input space"
         )
     return tensor.expand(channels).clone()

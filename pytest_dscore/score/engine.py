@@ -21,7 +21,7 @@ from pytest_dscore.score.mutants import Mutator
 from pytest_dscore.score.operators import Operator
 from pytest_dscore.score.outputs import predictions, read_logits
 from pytest_dscore.score.regions import region_name, regions
-from pytest_dscore.score.shifts import Padding, padding_toward, shift
+from pytest_dscore.score.shifts import Padding, shift, shifts
 
 Progress = Callable[[int, int], None]
 
@@ -188,9 +188,9 @@ def _passes(session: Session, images: Tensor, labels: Tensor) -> Iterator[Tensor
     yield session.hits(images, labels, "on the unchanged data")
     for row, col in regions(plan.n):
         yield session.hits(images, labels, f"when the {region_name(row, col, plan.n)} region is mutated", (row, col))
-    for row, col in regions(plan.n):
-        moved = shift(images, padding_toward(row, col, plan.n, plan.padding), fill)
-        yield session.hits(moved, labels, f"when the object is {region_name(row, col, plan.n)}")
+    moved = shifts(images, plan.n, plan.padding, fill)
+    for (row, col), shifted in zip(regions(plan.n), moved, strict=True):
+        yield session.hits(shifted, labels, f"when the object is {region_name(row, col, plan.n)}")
 
 
 def _check_identity(session: Session, images: Tensor) -> None:

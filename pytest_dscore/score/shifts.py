@@ -7,7 +7,7 @@ setting.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from numbers import Integral
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from pytest_dscore.errors import SettingsError
+from pytest_dscore.score.regions import regions
 
 #: How a padded image is brought back to its size; part of every fingerprint, as no two libraries resize alike.
 INTERPOLATION = "bilinear, antialiased (torch.nn.functional.interpolate)"
@@ -83,12 +84,27 @@ def shift(images: Tensor, padding: Padding, fill: Tensor) -> Tensor:
     -------
     Tensor, (B, C, H, W)
     """
-    batch, channels, height, width = images.shape
-    left, right, up, down = padding
-    canvas = images.new_empty((batch, channels, height + up + down, width + left + right))
-    canvas[:] = fill.view(1, channels, 1, 1)
-    canvas[..., up : up + height, left : left + width] = images
-    return functional.interpolate(canvas, size=(height, width), mode="bilinear", align_corners=False, antialias=True)
+    sideways = _squeeze(images, padding.left, padding.right, fill, axis=3)
+    return _squeeze(sideways, padding.up, padding.down, fill, axis=2)
+
+
+def shifts(images: Tensor, n: int, total: tuple[int, int], fill: Tensor) -> Iterator[Tensor]:
+    """`shift` toward every region in reading order; the n horizontal steps are done once, not once per row."""
+    paddings = [padding_toward(row, col, n, total) for row, col in regions(n)]
+    columns = [_squeeze(images, p.left, p.right, fill, axis=3) for p in paddings[:n]]
+    for index, p in enumerate(paddings):
+        yield _squeeze(columns[index % n], p.up, p.down, fill, axis=2)
+
+
+def _squeeze(images: Tensor, before: int, after: int, fill: Tensor, axis: int) -> Tensor:
+    """Pad along one axis and resize back; an antialiased bilinear resize is one such step per axis."""
+    shape = list(images.shape)
+    shape[axis] += before + after
+    canvas = images.new_empty(shape)
+    canvas[:] = fill.view(1, -1, 1, 1)
+    canvas.narrow(axis, before, images.shape[axis]).copy_(images)
+    size = images.shape[2:]
+    return functional.interpolate(canvas, size=size, mode="bilinear", align_corners=False, antialias=True)
 
 
 def black_level(mean: Sequence[float], std: Sequence[float]) -> tuple[float, ...]:

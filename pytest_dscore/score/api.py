@@ -13,6 +13,7 @@ from pytest_dscore.names import unknown_name
 from pytest_dscore.score.engine import Plan, Progress, measure
 from pytest_dscore.score.examples import Examples, load_examples
 from pytest_dscore.score.formulas import Form
+from pytest_dscore.score.guard import random_states_kept
 from pytest_dscore.score.operators import OPERATORS, Operator
 from pytest_dscore.score.result import DScore, Recipe, summarise
 from pytest_dscore.score.shifts import fill_remarks, fill_values, total_padding
@@ -94,7 +95,9 @@ def d_score(
     _check_numbers(n=n, batch_size=batch_size, bootstrap=bootstrap, confidence=confidence, seed=seed)
     if form not in FORMS:
         raise SettingsError(unknown_name("form", form, FORMS))
-    examples = load_examples(images, labels)
+    # A Dataset may draw from the global generators.
+    with random_states_kept():
+        examples = load_examples(images, labels)
     plan = make_plan(examples, n, operator, pad, fill, batch_size, seed, bf16)
     measured = measure(model, examples, plan, device, progress)
     name = operator if isinstance(operator, str) else getattr(operator, "__name__", type(operator).__name__)

@@ -26,7 +26,7 @@ from pytest_dscore.score.shifts import Padding, shift, shifts
 Progress = Callable[[int, int], None]
 
 #: Examples that the identity check runs through the model a second and a third time.
-_CHECKED_EXAMPLES = 8
+_CHECKED_EXAMPLES = 4
 
 
 @dataclass(frozen=True)

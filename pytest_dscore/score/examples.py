@@ -6,6 +6,7 @@ import hashlib
 import math
 import os
 import tempfile
+import warnings
 from collections.abc import Iterator, Sized
 from dataclasses import dataclass
 from typing import Any, cast
@@ -89,6 +90,8 @@ def load_examples(images: Any, labels: Any = None) -> Examples:
 def _checked_images(images: Tensor) -> Tensor:
     if images.ndim != 4:
         raise DScoreError(f"images have the shape {tuple(images.shape)}: give (N, C, H, W), C = 1 for grey images")
+    if images.layout is not torch.strided or images.is_meta:
+        raise DScoreError("images are sparse or on the meta device: give an ordinary tensor, such as images.to_dense()")
     if len(images) == 0:
         raise DScoreError("the data is empty (0 images): a score needs a test set")
     if 0 in images.shape:
@@ -210,9 +213,12 @@ def _as_tensor(values: Tensor | NDArray[Any], what: str) -> Tensor:
         raise DScoreError(
             f"{what} are an array of type {values.dtype}, which holds no numbers: give an array of numbers"
         )
-    # torch takes neither reversed nor foreign-endian nor read-only arrays as they are.
-    native = values.astype(values.dtype.newbyteorder("="), copy=False)
-    return torch.from_numpy(np.require(native, requirements=["C", "W"]))
+    # torch takes neither reversed nor foreign-endian arrays as they are.
+    native = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("="), copy=False))
+    with warnings.catch_warnings():
+        # Of a read-only array, such as a memory map: nothing here writes to it, and a copy could be large.
+        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+        return torch.from_numpy(native)
 
 
 def _name(dtype: torch.dtype) -> str:

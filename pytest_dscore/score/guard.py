@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.parameter import is_lazy
 
 from pytest_dscore.errors import DScoreError, SettingsError
 
@@ -52,8 +53,10 @@ def borrowed(model: nn.Module, device: str) -> Iterator[torch.device]:
             with _on_device(model, device) as place:
                 yield place
         finally:
-            # Through the model's own train() first: some layers fold or unfold weights when their mode changes.
-            model.train(modes[0][1])
+            # Through train() where it is the layer's own: some fold or unfold weights when their mode changes.
+            for module, training in modes:
+                if type(module).train is not nn.Module.train:
+                    module.train(training)
             for module, training in modes:
                 module.training = training
 
@@ -94,8 +97,10 @@ def choose_device(requested: str, model: nn.Module) -> torch.device:
 def _on_device(model: nn.Module, requested: str) -> Iterator[torch.device]:
     device = choose_device(requested, model)
     homes = {tensor.device for tensor in _tensors(model)}
-    if any(home.type == "meta" for home in homes):
-        raise DScoreError("the model has weights on the meta device (no values): load the weights before scoring")
+    if any(home.type == "meta" for home in homes) or any(is_lazy(tensor) for tensor in _tensors(model)):
+        raise DScoreError(
+            "the model has weights without values (meta or lazy): run it once or load them before scoring"
+        )
     if homes <= {device} or len(homes) > 1:
         # A model spread over several devices moves its own activations; it is fed where its first weights are.
         yield next((tensor.device for tensor in _tensors(model)), device)

@@ -84,6 +84,8 @@ class Mutator:
             )
         if len(self.skipped) == len(self.maps):
             height, width = max(self.maps.values(), key=min)
+            if min(height, width) < 2:
+                raise DScoreError("no feature map of the model is larger than one pixel: there are no regions to mask")
             raise DScoreError(
                 f"n = {self._n} is larger than every feature map (the largest is {height} x {width}): set n <= "
                 f"{min(height, width)}"

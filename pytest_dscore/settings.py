@@ -63,8 +63,6 @@ class ScoreSettings(BaseModel):
 
     @model_validator(mode="after")
     def _can_be_met(self) -> ScoreSettings:
-        if self.form == "bounded" and self.min_score is not None and self.min_score > 1:
-            raise ValueError(f"min_score = {self.min_score:g} can never be met: a bounded D-Score lies between 0 and 1")
         if isinstance(self.pad, list) and len(self.pad) != 2:
             raise ValueError(f"pad = {self.pad} must be one number of pixels or a pair [vertical, horizontal]")
         return self
@@ -158,11 +156,12 @@ def marker_settings(
         Unknown key or model, or a value that cannot be used.
     """
     where = "@pytest.mark.dscore"
-    own = _validate(MarkerSettings, dict(keywords), where, ())
+    own = _validate(MarkerSettings, {key: _plain(value) for key, value in keywords.items()}, where, ())
     name, declared = settings.model(own.model)
     values = {key: getattr(declared, key) for key in declared.model_fields_set if key not in GATES}
     values |= {key: getattr(own, key) for key in own.model_fields_set if key != "model"}
     merged = _validate(ModelSettings, values, where, ())
+    _check_can_be_met(merged, where)
     _check_operator(merged.operator, where, tuple(operators))
     return name, merged
 
@@ -217,7 +216,22 @@ def _model(name: str, inherited: Mapping[str, Any], own: Any, operators: tuple[s
     if not model.thresholds():
         raise SettingsError(f"{where} has no threshold, so it would always pass: set one of {', '.join(GATES)}")
     _check_operator(model.operator, where, operators)
+    _check_can_be_met(model, where)
     return model
+
+
+def _plain(value: Any) -> Any:
+    """NumPy scalars as Python's own numbers."""
+    if isinstance(value, (list, tuple)):
+        return [_plain(entry) for entry in value]
+    return value.item() if hasattr(value, "item") and getattr(value, "ndim", None) == 0 else value
+
+
+def _check_can_be_met(model: ModelSettings, where: str) -> None:
+    if model.form == "bounded" and model.min_score is not None and model.min_score > 1:
+        raise SettingsError(
+            f"{where} min_score = {model.min_score:g} can never be met: a bounded D-Score lies between 0 and 1"
+        )
 
 
 def _check_operator(operator: str, where: str, operators: tuple[str, ...]) -> None:

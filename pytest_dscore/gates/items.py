@@ -30,7 +30,9 @@ class ProjectFile(pytest.File):
     def collect(self) -> Iterator[pytest.Item]:
         for name, settings in self.gates.settings.models.items():
             for gate, threshold in settings.thresholds().items():
-                item: GateItem = GateItem.from_parent(self, name=f"dscore[{name}-{gate}]")
+                label = f"dscore[{name}-{gate}]"
+                # The id is given whole: pytest >= 9.2 splits off brackets when it reads one from its cache.
+                item: GateItem = GateItem.from_parent(self, name=label, nodeid=f"{self.nodeid}::{label}")
                 item.declare(self.gates, name, settings, gate, threshold)
                 yield item
 

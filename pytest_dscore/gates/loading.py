@@ -9,6 +9,7 @@ import pickle
 import re
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -88,7 +89,7 @@ def call(reference: str, key: str) -> Any:
     function = resolve(reference, key)
     try:
         return function()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise DScoreError(f"{key} '{reference}' raised {_describe(error)}") from error
 
 
@@ -103,7 +104,7 @@ def resolve(reference: str, key: str) -> Callable[..., Any]:
     module_name, _, attribute = reference.partition(":")
     try:
         found: Any = importlib.import_module(module_name)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise DScoreError(
             f"{key} '{reference}': importing {module_name} raised {_describe(error)} (searched from pytest's rootdir)"
         ) from error
@@ -141,7 +142,9 @@ def read_weights(path: Path) -> Mapping[str, torch.Tensor]:
 
 def _read_torch(path: Path) -> Mapping[str, torch.Tensor]:
     try:
-        loaded = torch.load(path, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            loaded = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         code = re.search(r"GLOBAL ([\w.]+)", str(error))
         what = (
@@ -151,14 +154,16 @@ def _read_torch(path: Path) -> Mapping[str, torch.Tensor]:
             f"weights {path} are refused: {what}; where you trust it, load the model yourself once and convert it with "
             "safetensors.torch.save_file(model.state_dict(), 'weights.safetensors')"
         ) from error
-    except (RuntimeError, OSError, EOFError, ValueError, KeyError) as error:
+    except Exception as error:  # The unpickler raises whatever damaged bytes lead it to.
         raise DScoreError(
             f"weights {path} are truncated or no torch file ({_first_line(error)}): write them anew"
         ) from error
     for key in _WRAPPERS:
         if isinstance(loaded, Mapping) and isinstance(loaded.get(key), Mapping):
             loaded = loaded[key]
-    if not isinstance(loaded, Mapping) or not all(isinstance(value, torch.Tensor) for value in loaded.values()):
+    if not isinstance(loaded, Mapping) or not all(
+        isinstance(name, str) and isinstance(value, torch.Tensor) for name, value in loaded.items()
+    ):
         raise DScoreError(
             f"weights {path} hold no state dict (a mapping of names to tensors): save model.state_dict(), not a "
             "checkpoint or a model"
@@ -212,12 +217,12 @@ def _plain_state(model: nn.Module) -> dict[str, torch.Tensor]:
     return {name: value for name, value in model.state_dict().items() if isinstance(value, torch.Tensor)}
 
 
-def _describe(error: Exception) -> str:
+def _describe(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     theirs = [frame for frame in frames if "importlib" not in frame.filename and frame.filename != __file__]
     where = f" ({theirs[-1].filename}:{theirs[-1].lineno})" if theirs else ""
     return f"{type(error).__name__}: {_first_line(error)}{where}"
 
 
-def _first_line(error: Exception) -> str:
+def _first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or ["no message"])[0]

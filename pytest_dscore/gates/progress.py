@@ -56,6 +56,8 @@ def _bar(config: pytest.Config, name: str) -> AbstractContextManager[Progress]:
             live.update(task, completed=done, total=total)
             if not shown and time.monotonic() - began > _PATIENCE:
                 shown = True
+                # The bar takes a line of its own and is wiped; pytest's line of dots must not go with it.
+                live.console.line()
                 live.start()
 
         try:

@@ -105,16 +105,17 @@ class Scorer:
         if self._shared is None:
             return self._attempt(name, settings)
         path = self._shared / f"{key}.npz"
-        # The first worker measures, the others wait for its file.
+        refusal = path.with_suffix(".txt")
+        # The first worker measures, the others wait for what it found.
         with filelock.FileLock(path.with_suffix(".lock")):
-            found = store.load(path)
-            if found is None:
-                outcome = self._attempt(name, settings)
-                if isinstance(outcome, DScoreError):
-                    return outcome
+            if refusal.exists():
+                return DScoreError(refusal.read_text(encoding="utf-8"))
+            outcome: Measured | DScoreError = store.load(path) or self._attempt(name, settings)
+            if isinstance(outcome, DScoreError):
+                refusal.write_text(str(outcome), encoding="utf-8")
+            elif not path.exists():
                 store.save(path, outcome)
-                found = outcome
-        return found
+        return outcome
 
     def _attempt(self, name: str, settings: ModelSettings) -> Measured | DScoreError:
         try:

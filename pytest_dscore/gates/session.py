@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from pytest_dscore.score.operators import Operator
 
 _VERDICTS = pytest.StashKey[list[Verdict]]()
+#: Set where a test was failed by the gate rather than by its own body.
+_REFUSED = pytest.StashKey[bool]()
 _SHARED = "dscore_shared"
 
 
@@ -71,10 +73,7 @@ class GateSession:
         """The result behind the `dscore` fixture."""
         marker = item.get_closest_marker("dscore")
         if marker is None:
-            pytest.fail(
-                "the dscore fixture needs @pytest.mark.dscore(model=...) on the test, which names the model",
-                pytrace=False,
-            )
+            fail(item, ["the dscore fixture needs @pytest.mark.dscore(model=...) on the test, which names the model"])
         name, settings = self._marked(item, marker)
         try:
             result, _ = self.scorer.score(name, settings)
@@ -90,12 +89,8 @@ class GateSession:
             return
         name, settings = self._marked(item, marker)
         if not settings.thresholds() and "dscore" not in getattr(item, "fixturenames", ()):
-            pytest.fail(
-                "@pytest.mark.dscore names no threshold and the test does not use the dscore fixture, so it would "
-                "always pass: "
-                "add min_score = ... or the fixture",
-                pytrace=False,
-            )
+            sentence = "@pytest.mark.dscore names no threshold and the test does not use the dscore fixture"
+            fail(item, [f"{sentence}, so it would always pass: add min_score = ... or the fixture"])
         self.announce(item, name, settings.thresholds())
         self.enforce(item, name, settings, settings.thresholds())
 
@@ -114,7 +109,7 @@ class GateSession:
         failed = [verdict for verdict in verdicts if verdict.outcome != "pass" and verdict.gate]
         if failed:
             lines = [verdict.reason for verdict in failed] + details(failed[0])
-            pytest.fail("\n".join([*lines, location(item)]), pytrace=False)
+            fail(item, lines)
 
     def announce(self, item: pytest.Item, name: str, thresholds: Mapping[str, float]) -> None:
         """Set the properties that are known before scoring, so that JUnit has them whatever happens."""
@@ -123,18 +118,20 @@ class GateSession:
 
     def _marked(self, item: pytest.Item, marker: pytest.Mark) -> tuple[str, ModelSettings]:
         try:
+            if sum(mark.name == "dscore" for mark in item.own_markers) > 1:
+                raise SettingsError("@pytest.mark.dscore stands twice on one test, which has one score: write two")
             if marker.args:
                 raise SettingsError(f"@pytest.mark.dscore takes keywords only: write model={marker.args[0]!r}")
             return marker_settings(marker.kwargs, self.settings, self._operator_names())
         except SettingsError as error:
-            pytest.fail(f"{error}\n{location(item)}", pytrace=False)
+            fail(item, [str(error)])
 
     def _refuse(self, item: pytest.Item, name: str, thresholds: Mapping[str, float], error: DScoreError) -> NoReturn:
         from pytest_dscore.gates.judge import cannot_judge
 
         verdicts = cannot_judge(name, thresholds, error)
         self._record(item, verdicts)
-        pytest.fail(f"{verdicts[0].reason}\n{location(item)}", pytrace=False)
+        fail(item, [verdicts[0].reason])
 
     def _record(self, item: pytest.Item, verdicts: list[Verdict]) -> None:
         from pytest_dscore.gates.judge import properties
@@ -154,10 +151,12 @@ class GateSession:
         if report.when != "teardown" and (verdicts := item.stash.get(_VERDICTS, None)):
             report.dscore = [verdict.to_json() for verdict in verdicts]  # type: ignore[attr-defined]
             del item.stash[_VERDICTS]
-            crash = getattr(report.longrepr, "reprcrash", None)
-            if crash is not None:
-                # JUnit readers and the short summary show little more than the start of the message.
-                crash.message = crash.message.removeprefix("Failed: ")
+        crash = getattr(report.longrepr, "reprcrash", None)
+        if crash is not None and item.stash.get(_REFUSED, False):
+            # JUnit readers and the short summary show little more than the start of the message.
+            crash.message = crash.message.removeprefix("Failed: ")
+            path, line, _ = item.location
+            crash.path, crash.lineno = path, (line or 0) + 1
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -168,7 +167,9 @@ class GateSession:
 
         if self._verdicts:
             terminalreporter.write_sep("=", "D-Score")
-            for line in summary(self._verdicts, width=80):
+            # In the order of a serial run, whichever xdist worker was ready first.
+            order = {name: place for place, name in enumerate(self.settings.models)}
+            for line in summary(sorted(self._verdicts, key=lambda verdict: order[verdict.subject]), width=80):
                 terminalreporter.write_line(line)
 
     def pytest_unconfigure(self) -> None:
@@ -189,7 +190,7 @@ class GateSession:
             threads = worker_threads(int(worker["workercount"])) if worker else None
             self._scorer = Scorer(
                 self.settings.root,
-                Cache(cache.mkdir("dscore") if (cache := self._cache()) else None),
+                Cache(self._cache_directory()),
                 shared,
                 threads,
                 self._operators,
@@ -207,8 +208,22 @@ class GateSession:
         cache: pytest.Cache | None = getattr(self.config, "cache", None)
         return None if self.config.getoption("dscore_no_cache") else cache
 
+    def _cache_directory(self) -> Path | None:
+        cache = self._cache()
+        try:
+            return cache.mkdir("dscore") if cache else None
+        except OSError:
+            # A cache that cannot be written must not fail a gate.
+            return None
+
     def _operator_names(self) -> tuple[str, ...]:
         return (*OPERATOR_NAMES, *self._operators)
+
+
+def fail(item: pytest.Item, lines: list[str]) -> NoReturn:
+    """Fail a test with these lines and its place, without a traceback of ours."""
+    item.stash[_REFUSED] = True
+    raise pytest.fail.Exception("\n".join([*lines, location(item)]), pytrace=False) from None
 
 
 class _Distribution:
@@ -226,6 +241,8 @@ class _Distribution:
 def _hooked_operators(config: pytest.Config) -> dict[str, Operator]:
     found: dict[str, Operator] = {}
     for mapping in config.hook.pytest_dscore_operators():
+        if not isinstance(mapping, Mapping) or not all(isinstance(name, str) for name in mapping):
+            raise SettingsError("a pytest_dscore_operators hook must return a mapping of names to functions")
         for name, operator in mapping.items():
             if name in OPERATOR_NAMES or name in found:
                 raise SettingsError(

@@ -9,8 +9,11 @@ import hashlib
 import io
 import json
 import os
+import struct
 import tempfile
+import tokenize
 import zipfile
+import zlib
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -19,6 +22,11 @@ import numpy as np
 from pytest_dscore.score.engine import Hits
 
 _FORMAT = 1
+#: What NumPy, zipfile and zlib raise on damaged bytes.
+_DAMAGED = (
+    *(OSError, ValueError, LookupError, TypeError, AttributeError, EOFError, MemoryError, RuntimeError, SyntaxError),
+    *(struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error),
+)
 
 
 @dataclass(frozen=True)
@@ -78,7 +86,8 @@ def load(path: Path) -> Measured | None:
     None makes the caller measure anew, so a bad file can cost time but never a verdict.
     """
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        # Read whole first: NumPy leaves the file open where it is damaged.
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as stored:
             meta = json.loads(str(stored["meta"]))
             rows, columns = meta.pop("shape")
             hits = np.unpackbits(stored["hits"], axis=1, count=columns).astype(np.bool_)
@@ -89,7 +98,7 @@ def load(path: Path) -> Measured | None:
         kept = Hits(hits=hits, maps=maps, skipped=tuple(seen.pop("skipped")), **seen)
         padding, fill, remarks = (tuple(meta.pop(name)) for name in ("padding", "fill", "remarks"))
         return Measured(hits=kept, padding=padding, fill=fill, remarks=remarks, **meta)
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
+    except _DAMAGED:
         return None
 
 

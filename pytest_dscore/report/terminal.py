@@ -22,7 +22,7 @@ ASSUMPTIONS = (
 )
 
 _COLUMNS = 80
-_LARGEST_GRID = 15
+_LARGEST_GRID = 13
 
 _FIGURES = ("score", "v_robust", "v_fitness", "accuracy")
 
@@ -41,7 +41,9 @@ def summary(verdicts: Iterable[Verdict], width: int = 80) -> list[str]:
     lines = _table(scores, width)
     for group in scores:
         lines += ["", *grids(group[0])] if group[0].facts else []
-    return [*lines, "", *ASSUMPTIONS]
+    notes = [verdict.reason for group in scores for verdict in group if "cannot fail" in verdict.reason]
+    noted = [line for note in notes for line in textwrap.wrap(note, width)]
+    return [*lines, *([""] if noted else []), *noted, "", *ASSUMPTIONS]
 
 
 def details(verdict: Verdict) -> list[str]:
@@ -69,7 +71,7 @@ def grids(verdict: Verdict) -> list[str]:
         blocks = [f"  {line}" for line in (*left, *right)]
     else:
         blocks = [f"  {one:{gap}}{other}" for one, other in zip(left, right, strict=True)]
-    return [head, *blocks, *_remarks(facts)]
+    return [*textwrap.wrap(head, _COLUMNS, subsequent_indent="    "), *blocks, *_remarks(facts)]
 
 
 def _remarks(facts: Any) -> list[str]:

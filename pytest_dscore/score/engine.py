@@ -119,7 +119,7 @@ class Session:
                 output = self.model(images.to(self._dtype, copy=True))
         except DScoreError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise DScoreError(_explain_failure(error, images)) from error
         finally:
             self.mutator.region = None
@@ -227,7 +227,7 @@ def _do_nothing(cell: Tensor, output: Tensor, seed: int) -> None:
     """The operator of the identity check."""
 
 
-def _explain_failure(error: Exception, images: Tensor) -> str:
+def _explain_failure(error: BaseException, images: Tensor) -> str:
     what = f"the model raised {type(error).__name__} on a batch of shape {tuple(images.shape)}: {error}"
     if isinstance(error, (torch.cuda.OutOfMemoryError, MemoryError)):
         return f"{what}; lower batch_size"

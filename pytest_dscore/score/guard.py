@@ -81,6 +81,8 @@ def choose_device(requested: str, model: nn.Module) -> torch.device:
         if accelerators:
             return accelerators[0]
         requested = "cuda" if torch.cuda.is_available() else "cpu"
+    if requested.startswith("meta"):
+        raise SettingsError('device = "meta" holds no values: set device = "auto"')
     try:
         device = torch.device(requested)
         # An allocation resolves "cuda" to "cuda:0" and fails now, not in the middle, where the device is not there.

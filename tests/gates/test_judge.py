@@ -1,0 +1,221 @@
+"""A failing gate: its message, and all figures as JUnit properties."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from tests.gates.project import FAILING, MODEL, PASSING, Project, failed, message, output, properties, section
+
+NUMBER = r"\d\.\d{3}"
+FIGURE = rf"{NUMBER} \[{NUMBER}, {NUMBER}\]"
+FIRST_LINE = re.compile(
+    rf"D-Score {FIGURE} < 0\.990 for model 'tiny' \(n=3\): accuracy falls most when the object is "
+    r"((upper|lower) )?(left|right|centre|upper|lower) \(a=\d\.\d\d against \d\.\d\d\)"
+)
+FIGURES = ("score", "v_robust", "v_fitness", "accuracy", "v_robust_relative")
+GRIDS = ("f", "f_lower", "f_upper", "f_tilde", "a", "a_lower", "a_upper", "a_tilde")
+SETTINGS = ("n", "operator", "form", "pad", "fill", "bf16", "bootstrap", "confidence", "seed", "device")
+FACTS = (
+    *("examples", "classes", "cached", "g", "augmentation_probability", "no_deletion_hurts", "helpful_regions"),
+    *("skipped_layers", "layers", "remarks", "model_fingerprint", "data_fingerprint", "versions"),
+)
+NAMES = {
+    *("dscore.model", "dscore.threshold.min_score", "dscore.verdict.min_score"),
+    *(f"dscore.{name}{end}" for name in FIGURES for end in ("", ".lower", ".upper")),
+    *(f"dscore.{name}" for name in (*GRIDS, *SETTINGS, *FACTS)),
+}
+
+
+def only_case(project: Project) -> Any:
+    """The test case of the only gate."""
+    return project.cases()["dscore[tiny-min_score]"]
+
+
+@pytest.mark.parametrize("family", ["xunit1", "xunit2"])
+def test_the_message_says_it_all_in_its_first_line(project: Project, family: str) -> None:
+    project.settings(own=FAILING)
+    result = project.run("-o", f"junit_family={family}")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.assert_outcomes(failed=1)
+    lines = message(only_case(project)).splitlines()
+    assert FIRST_LINE.fullmatch(lines[0])
+    assert lines[0] in result.outlines
+    assert f"FAILED pyproject.toml::dscore[tiny-min_score] - {lines[0]}" in result.outlines
+    text = str(only_case(project).result[0].text)
+    assert text.splitlines()[0] == lines[0]
+    assert re.fullmatch(r"pyproject\.toml:\d+", text.rstrip().splitlines()[-1])
+    assert "raise" not in text
+    assert set(properties(only_case(project))) >= NAMES
+
+
+def test_the_message_names_the_region_and_its_figures(project: Project) -> None:
+    project.settings(own=FAILING)
+    project.run()
+    direct = project.direct()
+    row, col = divmod(int(direct.a.argmin()), 3)
+    name = f"{('upper', '', 'lower')[row]} {('left', '', 'right')[col]}".strip() or "centre"
+    where = f"{name} (a={direct.a.min():.2f} against {direct.accuracy.value:.2f})"
+    assert message(only_case(project)).splitlines()[0].endswith(where)
+
+
+@pytest.mark.parametrize(
+    ("gate", "pattern"),
+    [
+        ("max_v_robust = 0.1", rf"v_robust {FIGURE} > 0\.100 for model 'tiny' \(n=3\): accuracy falls most when .*"),
+        ("min_accuracy = 1.0", rf"accuracy {FIGURE} < 1\.000 for model 'tiny' \(n=3\)"),
+        (
+            "min_v_fitness = 1.0",
+            rf"v_fitness {FIGURE} < 1\.000 for model 'tiny' \(n=3\): features and attention differ most in the "
+            r"\w+( \w+)? region \(f~=0\.\d\d, a~=0\.\d\d\)",
+        ),
+    ],
+)
+def test_every_gate_has_its_message(project: Project, gate: str, pattern: str) -> None:
+    project.settings(own=gate)
+    project.run().assert_outcomes(failed=1)
+    [case] = project.cases().values()
+    assert re.fullmatch(pattern, message(case).splitlines()[0])
+
+
+def test_a_value_equal_to_its_threshold_passes_and_the_next_one_fails(project: Project) -> None:
+    import math
+
+    score = project.direct().score.value
+    project.settings(own=f"min_score = {score!r}")
+    project.run().assert_outcomes(passed=1)
+    project.settings(own=f"min_score = {math.nextafter(score, 1)!r}")
+    project.run().assert_outcomes(failed=1)
+    robust = project.direct().v_robust.value
+    project.settings(own=f"max_v_robust = {robust!r}")
+    project.run().assert_outcomes(passed=1)
+    project.settings(own=f"max_v_robust = {math.nextafter(robust, 0)!r}")
+    project.run().assert_outcomes(failed=1)
+
+
+def test_close_figures_are_shown_apart(project: Project) -> None:
+    score = project.direct().score.value
+    project.settings(own=f"min_score = {score + 1e-5!r}")
+    project.run()
+    value, limit = re.findall(r"D-Score (\S+) \[.*?\] < (\S+) for", message(only_case(project)))[0]
+    assert float(value) < float(limit)
+
+
+def same(text: str, expected: Any) -> bool:
+    """Whether a property's text is a value, in full precision."""
+    return bool(json.loads(text) == (expected.tolist() if hasattr(expected, "tolist") else expected))
+
+
+@pytest.mark.parametrize(
+    ("common", "arguments"),
+    [
+        ("", {}),
+        ("n = 2\nseed = 7\nconfidence = 0.8\nform = 'ratio'", {"n": 2, "seed": 7, "confidence": 0.8, "form": "ratio"}),
+        (
+            "operator = 'noise'\npad = [2, 6]\nfill = [0.5]\nbatch_size = 7",
+            {"operator": "noise", "pad": (2, 6), "fill": [0.5], "batch_size": 7},
+        ),
+    ],
+)
+@pytest.mark.parametrize("own", [PASSING, FAILING], ids=["pass", "fail"])
+def test_properties_are_complete_and_equal_d_score(
+    project: Project, common: str, arguments: dict[str, Any], own: str
+) -> None:
+    project.settings(common, own)
+    project.run()
+    found, direct = properties(only_case(project)), project.direct(**arguments)
+    assert set(found) >= NAMES
+    assert len(only_case(project)._elem.findall("properties/property")) == len(found), "a property occurs twice"
+    for name in FIGURES:
+        figure = getattr(direct, name)
+        assert same(found[f"dscore.{name}"], figure.value)
+        assert same(found[f"dscore.{name}.lower"], figure.lower)
+        assert same(found[f"dscore.{name}.upper"], figure.upper)
+    for name in (*GRIDS, "n", "seed", "confidence", "g", "examples", "classes"):
+        assert same(found[f"dscore.{name}"], getattr(direct, name))
+    assert same(found["dscore.pad"], list(direct.padding))
+    assert same(found["dscore.fill"], list(direct.fill))
+    assert found["dscore.operator"] == direct.operator
+    assert found["dscore.verdict.min_score"] == (
+        "pass" if direct.score.value >= float(own.rsplit(maxsplit=1)[-1]) else "fail"
+    )
+    assert float(found["dscore.threshold.min_score"]) == float(own.rsplit(maxsplit=1)[-1])
+    assert found["dscore.model"] == "tiny"
+    assert json.loads(found["dscore.cached"]) is False
+    assert set(json.loads(found["dscore.versions"])) >= {"torch", "torchvision", "numpy", "interpolation"}
+
+
+def test_every_property_is_a_built_in_type_on_the_report(project: Project) -> None:
+    project.write(
+        "conftest.py",
+        "def pytest_runtest_logreport(report):\n"
+        "    for name, value in report.user_properties:\n"
+        "        assert type(name) is str, name\n"
+        "        assert type(value) in (str, int, float), (name, value)\n",
+    )
+    project.test("@pytest.mark.dscore(min_score=0.01)\ndef test_user(dscore):\n    pass")
+    project.run().assert_outcomes(passed=2)
+
+
+BROKEN = {"dscore.model": "tiny", "dscore.threshold.min_score": "0.01"}
+
+
+def test_properties_known_at_collection_are_there_when_scoring_fails(project: Project) -> None:
+    project.replace("net.py", "return Net()", "raise RuntimeError('no net today')")
+    failed(project.run(), project, "no net today")
+    assert BROKEN.items() <= properties(only_case(project)).items()
+    assert properties(only_case(project))["dscore.verdict.min_score"] == "error"
+
+
+def test_properties_known_at_collection_are_there_when_the_test_never_ran(project: Project) -> None:
+    project.write("conftest.py", "def pytest_runtest_setup(item):\n    raise RuntimeError('no setup')")
+    project.run("--tb=short").assert_outcomes(errors=1)
+    assert BROKEN.items() <= properties(only_case(project)).items()
+
+
+def test_properties_can_be_switched_off_and_the_table_stays(project: Project) -> None:
+    project.settings("junit_properties = false", FAILING)
+    project.test("@pytest.mark.dscore(min_score=0.01)\ndef test_user(dscore):\n    pass")
+    result = project.run()
+    result.assert_outcomes(failed=1, passed=1)
+    assert all(not properties(case) for case in project.cases().values())
+    assert any("D-Score" in line and ">= 0.990   FAIL" in line for line in section(result))
+
+
+def test_own_properties_of_the_user_stay(project: Project) -> None:
+    project.test(
+        "@pytest.mark.dscore(min_score=0.01)\ndef test_user(dscore, request):\n"
+        "    request.node.user_properties.append(('mine', 1))"
+    )
+    project.run()
+    found = properties(project.cases()["test_user"])
+    assert found["mine"] == "1"
+    assert set(found) >= NAMES | {"mine"}
+
+
+def test_the_table_has_every_model_once(project: Project) -> None:
+    more = MODEL.format(name="second", own=f"n = 2\n{FAILING}\nmax_v_robust = 9.0")
+    project.settings(own=PASSING, more=more)
+    lines = section(project.run())
+    text = "\n".join(lines)
+    assert text.count("tiny (n=3)") == text.count("second (n=2)") == 1
+    assert text.count("a, accuracy with the object there") == 2
+    direct = {3: project.direct(), 2: project.direct(n=2)}
+    for n, name in ((3, "tiny"), (2, "second")):
+        start = next(number for number, line in enumerate(lines) if line.startswith(f"{name} (n={n})"))
+        for offset, figure in enumerate(("score", "v_robust", "v_fitness", "accuracy")):
+            assert f"{getattr(direct[n], figure):.3f}".split()[0] in lines[start + offset]
+        grid = lines.index(next(line for line in lines if line.startswith(f"{name}: n={n}, delete, pad")))
+        for row in range(n):
+            for value in (*direct[n].f_tilde[row], *direct[n].a[row]):
+                assert f"{value:.3f}" in lines[grid + 2 + row]
+
+
+def test_a_threshold_that_cannot_fail_is_pointed_out(project: Project) -> None:
+    project.settings(own="max_v_robust = 9.0")
+    result = project.run("-rA")
+    result.assert_outcomes(passed=1)
+    assert "this gate cannot fail" in " ".join(output(result).split())

@@ -16,6 +16,7 @@ SESSION = "dscore-session"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the command line options."""
     group = parser.getgroup("dscore", "quality gate for machine learning (pytest-dscore)")
     group.addoption(
         "--dscore",
@@ -32,12 +33,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Declare the hooks that others may implement."""
     from pytest_dscore import hookspecs
 
     pluginmanager.add_hookspecs(hookspecs)
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker, and the gate itself where it is asked for."""
     config.addinivalue_line("markers", MARKER)
     if config.getoption("dscore"):
         from pytest_dscore.gates.session import GateSession
@@ -46,6 +49,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip marked tests where the gate is not asked for."""
     if config.getoption("dscore"):
         return
     for item in items:

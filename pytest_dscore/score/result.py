@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,36 @@ class Scalars(NamedTuple):
 
 
 @dataclass(frozen=True)
-class DScore:
+class Recipe:
+    """How figures are made from hits, and what is reported beside them.
+
+    Parameters
+    ----------
+    n
+        The grid.
+    operator, form, padding, fill, bf16
+        What was computed, resolved against the data: pixels padded in all (vertical, horizontal), black of every
+        channel.
+    replicates, confidence, seed
+        Of the bootstrap.
+    remarks
+        Sentences on what looks wrong in the input though it could be scored.
+    """
+
+    n: int
+    operator: str
+    form: formulas.Form
+    padding: tuple[int, int]
+    fill: tuple[float, ...]
+    bf16: bool
+    replicates: int
+    confidence: float
+    seed: int
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class DScore(Recipe):
     """A D-Score with everything it was made from.
 
     Grids are (n, n) float64; row 0 is the top, column 0 the left.
@@ -57,10 +86,12 @@ class DScore:
         Output map (height, width) of every convolutional layer that ran.
     hits : (2 n^2 + 1, N) bool
         Right or wrong: the unchanged model, n^2 mutants, n^2 shifts.
-    n, classes, operator, form, padding, fill, bf16, device, replicates, confidence, seed
-        What was computed.
-    remarks
-        Sentences on what looks wrong in the input though it could be scored.
+    classes
+        Number of classes the model tells apart.
+    device
+        Where the passes ran.
+    n, operator, form, padding, fill, bf16, replicates, confidence, seed, remarks
+        See `Recipe`.
     """
 
     accuracy: Figure
@@ -82,18 +113,8 @@ class DScore:
     skipped_layers: tuple[str, ...]
     maps: dict[str, tuple[int, int]]
     hits: NDArray[np.bool_] = field(repr=False)
-    n: int
     classes: int
-    operator: str
-    form: formulas.Form
-    padding: tuple[int, int]
-    fill: tuple[float, ...]
-    bf16: bool
     device: str
-    replicates: int
-    confidence: float
-    seed: int
-    remarks: tuple[str, ...] = ()
 
     @property
     def augmentation_probability(self) -> float:
@@ -110,22 +131,6 @@ class DScore:
         """The (row, column) toward which moving the object costs most accuracy; the first of several."""
         row, col = np.unravel_index(int(self.a.argmin()), self.a.shape)
         return int(row), int(col)
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """How figures are made from hits, and what is reported beside them."""
-
-    n: int
-    operator: str
-    form: formulas.Form
-    padding: tuple[int, int]
-    fill: tuple[float, ...]
-    bf16: bool
-    replicates: int
-    confidence: float
-    seed: int
-    remarks: tuple[str, ...] = ()
 
 
 def statistics(accuracies: Array, bound: float, form: formulas.Form) -> Scalars:
@@ -170,8 +175,8 @@ def summarise(measured: Hits, recipe: Recipe) -> DScore:
         return values[_SCALARS + start : _SCALARS + start + count].reshape(n, n)
 
     clean, f, a = accuracies[0], grid(point, 0), grid(point, count)
+    shared: dict[str, Any] = {name: figure(index) for index, name in enumerate(Scalars._fields)} | vars(recipe)
     return DScore(
-        **{name: figure(index) for index, name in enumerate(Scalars._fields)},
         f=f,
         f_lower=grid(lower, 0),
         f_upper=grid(upper, 0),
@@ -186,16 +191,7 @@ def summarise(measured: Hits, recipe: Recipe) -> DScore:
         skipped_layers=measured.skipped,
         maps=measured.maps,
         hits=measured.hits,
-        n=n,
         classes=measured.classes,
-        operator=recipe.operator,
-        form=recipe.form,
-        padding=recipe.padding,
-        fill=recipe.fill,
-        bf16=recipe.bf16,
         device=measured.device,
-        replicates=recipe.replicates,
-        confidence=recipe.confidence,
-        seed=recipe.seed,
-        remarks=recipe.remarks,
+        **shared,
     )

@@ -37,7 +37,7 @@ def settings_of(project: pytest.Pytester) -> ModelSettings:
 
 
 def test_the_readme_shows_the_real_terminal_output(project: pytest.Pytester) -> None:
-    result = project.runpytest_inprocess("--dscore", "pyproject.toml", "fixtures")
+    result = project.runpytest_subprocess("--dscore", "pyproject.toml", "fixtures")
     result.assert_outcomes(passed=5)
     shown = blocks(README, "text")[0].strip().splitlines()
     printed = result.stdout.lines
@@ -49,14 +49,14 @@ def test_the_readme_shows_the_real_failure(project: pytest.Pytester) -> None:
     file = project.path / "pyproject.toml"
     fragile = file.read_text(encoding="utf-8").replace("build_model", "build_fragile_model")
     file.write_text(fragile.replace("digits.safetensors", "digits_fragile.safetensors"), encoding="utf-8")
-    result = project.runpytest_inprocess("--dscore", "pyproject.toml")
+    result = project.runpytest_subprocess("--dscore", "pyproject.toml")
     result.assert_outcomes(failed=2)
     assert blocks(README, "text")[1].strip() in result.stdout.lines
 
 
 def test_the_readme_s_marked_test_passes(project: pytest.Pytester) -> None:
     project.makepyfile(test_readme=blocks(README, "python")[0])
-    project.runpytest_inprocess("--dscore", "test_readme.py", "-m", "dscore").assert_outcomes(passed=3)
+    project.runpytest_subprocess("--dscore", "test_readme.py", "-m", "dscore").assert_outcomes(passed=3)
 
 
 def test_the_readme_s_notebook_example_prints_what_it_says(project: pytest.Pytester) -> None:
@@ -83,7 +83,7 @@ def test_the_page_s_own_operator_works(project: pytest.Pytester) -> None:
     file.write_text(
         file.read_text(encoding="utf-8").replace("[tool.dscore]", '[tool.dscore]\noperator = "halve"'), encoding="utf-8"
     )
-    result = project.runpytest_inprocess("--dscore", "pyproject.toml")
+    result = project.runpytest_subprocess("--dscore", "pyproject.toml")
     result.assert_outcomes(passed=2)
     result.stdout.fnmatch_lines(["digits: n=3, halve, *"])
 

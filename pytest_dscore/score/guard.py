@@ -81,7 +81,7 @@ def choose_device(requested: str, model: nn.Module) -> torch.device:
         if accelerators:
             return accelerators[0]
         requested = "cuda" if torch.cuda.is_available() else "cpu"
-    if requested.startswith("meta"):
+    if str(requested).startswith("meta"):
         raise SettingsError('device = "meta" holds no values: set device = "auto"')
     try:
         device = torch.device(requested)

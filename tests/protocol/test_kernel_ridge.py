@@ -20,7 +20,6 @@ from pytest_dscore.protocol.kernels import gaussian_kernel
 from pytest_dscore.protocol.loo import loo_residuals, press
 from pytest_dscore.protocol.press_search import KernelRidgePress
 
-
 CONTRACT = parametrize_with_checks([KernelRidgeClassifier(), KernelRidgePress(max_evaluations=8)])
 # Array API input is opt-in in scikit-learn (an environment variable before the first import) and not promised here.
 CHECKS = [pair for pair in CONTRACT.args[1] if pair[1].func.__name__ != "check_array_api_input"]

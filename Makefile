@@ -9,7 +9,7 @@ gate: $(VENV)/.gate  ## Gate the bundled digits model; leaves report.xml
 	$(BIN)/pytest --dscore pyproject.toml fixtures --junitxml=report.xml
 
 test: $(VENV)/.test check  ## Lint, types, and the whole test suite
-	$(BIN)/pytest --durations=10
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --durations=10
 
 check: $(VENV)/.test
 	$(BIN)/ruff check .

@@ -170,6 +170,7 @@ def test_wrappers_are_taken_off(wrap: Any) -> None:
     assert list(result.maps) == ["0", "3"]
 
 
+@pytest.mark.filterwarnings("ignore:Guards may run slower on Python 3.13.0")
 def test_a_model_compiled_in_place_and_already_run_is_mutated() -> None:
     model, images, labels = problem(plain)
     expected = naive.hits(model, images, labels, 3)

@@ -3,18 +3,22 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: gate test check clean
+.PHONY: gate test check postgres clean
 
 gate: $(VENV)/.gate  ## Gate the bundled digits model; leaves report.xml
 	$(BIN)/pytest --dscore pyproject.toml fixtures --junitxml=report.xml
 
-test: $(VENV)/.test check  ## Lint, types, and the whole test suite
+test: $(VENV)/.test check postgres  ## Lint, types, and the whole test suite
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --durations=10
 
 check: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+postgres:  ## The server that the ledger's tests start; installed on Debian as root, else they say that it is missing
+	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null || \
+	  (apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq postgresql >/dev/null)
 
 $(VENV)/.made:
 	$(PYTHON) -m venv $(VENV)

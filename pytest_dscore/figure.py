@@ -37,3 +37,8 @@ class Figure:
 
     def __str__(self) -> str:
         return format(self)
+
+    def _refuse_order(self, other: object) -> bool:
+        raise TypeError("a Figure is an estimate with an interval: compare its .value, .lower or .upper")
+
+    __lt__ = __le__ = __gt__ = __ge__ = _refuse_order

@@ -28,7 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--dscore-no-cache",
         action="store_true",
         default=False,
-        help="score anew, neither reading nor writing results in pytest's cache directory",
+        help="score anew, whatever results are kept in pytest's cache directory, and replace them",
     )
 
 

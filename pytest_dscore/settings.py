@@ -20,7 +20,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-Share = Annotated[float, Field(ge=0, le=1)]
+Share = Annotated[float, Field(gt=0, le=1)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+$")]
 Reference = Annotated[str, Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_][\w.]*$")]
 
@@ -44,7 +44,7 @@ class ScoreSettings(BaseModel):
     bootstrap: int = Field(1000, ge=100)
     confidence: float = Field(0.95, gt=0, lt=1)
     seed: int = Field(0, ge=0)
-    min_score: float | None = Field(None, ge=0)
+    min_score: float | None = Field(None, gt=0)
     max_v_robust: float | None = Field(None, ge=0)
     min_v_fitness: Share | None = None
     min_accuracy: Share | None = None
@@ -105,7 +105,9 @@ class Settings(BaseModel):
         """
         if name is None:
             if len(self.models) != 1:
-                raise SettingsError(f"name the model: model = ... is one of {', '.join(self.models)}")
+                raise SettingsError(
+                    f"several models are declared ({', '.join(self.models)}): say which with model = ..."
+                )
             name = next(iter(self.models))
         if name not in self.models:
             raise SettingsError(unknown_name("model", name, self.models))
@@ -157,6 +159,8 @@ def marker_settings(
     """
     where = "@pytest.mark.dscore"
     own = _validate(MarkerSettings, {key: _plain(value) for key, value in keywords.items()}, where, ())
+    if unset := [gate for gate in GATES if gate in keywords and keywords[gate] is None]:
+        raise SettingsError(f"{where} {unset[0]} = None sets no threshold: give a number or leave it out")
     name, declared = settings.model(own.model)
     values = {key: getattr(declared, key) for key in declared.model_fields_set if key not in GATES}
     values |= {key: getattr(own, key) for key in own.model_fields_set if key != "model"}
@@ -270,8 +274,8 @@ _EXPECTED = {
     "fill": "give the value of black in the model's input space, one number or one per channel",
     "form": 'give "bounded" or "ratio"',
     "bootstrap": "give a whole number >= 100, the resamples behind every interval",
-    "min_score": "give a number >= 0",
+    "min_score": "give a number > 0, as 0 would always pass",
     "max_v_robust": "give a number >= 0",
-    "min_v_fitness": "can never be met or never fail: give a number between 0 and 1",
-    "min_accuracy": "can never be met or never fail: give a number between 0 and 1",
+    "min_v_fitness": "give a number > 0 and <= 1, as others always pass or never",
+    "min_accuracy": "give a number > 0 and <= 1, as others always pass or never",
 }

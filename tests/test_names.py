@@ -39,3 +39,12 @@ def test_public_names_load_on_demand(name: str) -> None:
 def test_an_unknown_public_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'dscore_it'"):
         pytest_dscore.dscore_it  # noqa: B018
+
+
+def test_a_figure_is_not_compared_whole() -> None:
+    with pytest.raises(TypeError, match=r"compare its \.value, \.lower or \.upper"):
+        assert pytest_dscore.Figure(0.5, 0.4, 0.6) > 0.3
+
+
+def test_tab_completion_shows_the_public_names() -> None:
+    assert set(pytest_dscore.__all__) <= set(dir(pytest_dscore))

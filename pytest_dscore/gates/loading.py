@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib
-import inspect
+import importlib.machinery
 import pickle
 import re
 import sys
@@ -20,13 +19,16 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
-from pytest_dscore.errors import DScoreError
+from pytest_dscore.errors import DScoreError, first_line
 from pytest_dscore.names import unknown_name
 from pytest_dscore.score.examples import Examples, load_examples
+from pytest_dscore.score.guard import refuse_without_values, unwrap
 from pytest_dscore.settings import ModelSettings
 
 _WRAPPERS = ("state_dict", "model_state_dict")
 _PREFIXES = ("module.", "_orig_mod.")
+#: Files that a user's exception passes through without being of interest to them.
+_NOT_THEIRS = ("importlib", "pytest_dscore/", "pytest_dscore\\", "site-packages/torch/")
 
 
 @contextmanager
@@ -55,7 +57,8 @@ def load_model(settings: ModelSettings, root: Path) -> nn.Module:
             f"factory '{settings.factory}' returned a {type(model).__name__}: it must return a torch.nn.Module"
         )
     if settings.weights is not None:
-        _fit(model, read_weights(root / settings.weights), settings.weights)
+        _fit(unwrap(model), read_weights(root / settings.weights), settings.weights)
+    refuse_without_values(model)
     return model
 
 
@@ -69,7 +72,7 @@ def load_data(settings: ModelSettings) -> Examples:
     """
     data = call(settings.data, "data")
     try:
-        if isinstance(data, (tuple, list)):
+        if isinstance(data, tuple) or (isinstance(data, list) and len(data) == 2 and hasattr(data[0], "shape")):
             if len(data) != 2:
                 raise DScoreError(f"it returned {len(data)} values: return a Dataset or the pair (images, labels)")
             return load_examples(*data)
@@ -89,8 +92,10 @@ def call(reference: str, key: str) -> Any:
     function = resolve(reference, key)
     try:
         return function()
-    except (Exception, SystemExit) as error:
-        raise DScoreError(f"{key} '{reference}' raised {_describe(error)}") from error
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:  # pytest.skip() in a user's function must not skip the gate.
+        raise DScoreError(f"{key} '{reference}' raised {describe(error)}") from error
 
 
 def resolve(reference: str, key: str) -> Callable[..., Any]:
@@ -104,10 +109,14 @@ def resolve(reference: str, key: str) -> Callable[..., Any]:
     module_name, _, attribute = reference.partition(":")
     try:
         found: Any = importlib.import_module(module_name)
-    except (Exception, SystemExit) as error:
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:
         raise DScoreError(
-            f"{key} '{reference}': importing {module_name} raised {_describe(error)} (searched from pytest's rootdir)"
+            f"{key} '{reference}': importing {module_name} raised {describe(error)} "
+            "(searched from pytest's rootdir and pythonpath)"
         ) from error
+    _refuse_namesake(module_name, key, reference)
     for part in attribute.split("."):
         if not hasattr(found, part):
             public = [name for name in vars(found) if not name.startswith("_")]
@@ -116,6 +125,18 @@ def resolve(reference: str, key: str) -> Callable[..., Any]:
     if not callable(found):
         raise DScoreError(f"{key} '{reference}' is a {type(found).__name__}: it must be a callable without arguments")
     return found  # type: ignore[no-any-return]
+
+
+def _refuse_namesake(module_name: str, key: str, reference: str) -> None:
+    """Refuse a module imported from elsewhere although the rootdir, first on the path, has one of that name."""
+    top = module_name.partition(".")[0]
+    spec = importlib.machinery.PathFinder.find_spec(top, sys.path[:1])
+    file = getattr(sys.modules.get(top), "__file__", None)
+    if spec is not None and spec.origin and file and not Path(spec.origin).samefile(file):
+        raise DScoreError(
+            f"{key} '{reference}': {top} is {spec.origin}, but {file} of the same name was imported before it: "
+            "rename one of them"
+        )
 
 
 def read_weights(path: Path) -> Mapping[str, torch.Tensor]:
@@ -156,13 +177,14 @@ def _read_torch(path: Path) -> Mapping[str, torch.Tensor]:
         ) from error
     except Exception as error:  # The unpickler raises whatever damaged bytes lead it to.
         raise DScoreError(
-            f"weights {path} are truncated or no torch file ({_first_line(error)}): write them anew"
+            f"weights {path} are truncated or no torch file ({first_line(error)}): write them anew"
         ) from error
     for key in _WRAPPERS:
         if isinstance(loaded, Mapping) and isinstance(loaded.get(key), Mapping):
             loaded = loaded[key]
     if not isinstance(loaded, Mapping) or not all(
-        isinstance(name, str) and isinstance(value, torch.Tensor) for name, value in loaded.items()
+        isinstance(name, str) and (isinstance(value, torch.Tensor) or name.endswith("_extra_state"))
+        for name, value in loaded.items()
     ):
         raise DScoreError(
             f"weights {path} hold no state dict (a mapping of names to tensors): save model.state_dict(), not a "
@@ -173,11 +195,12 @@ def _read_torch(path: Path) -> Mapping[str, torch.Tensor]:
 
 def _fit(model: nn.Module, state: Mapping[str, torch.Tensor], path: str) -> None:
     for prefix in _PREFIXES:
-        if state and all(name.startswith(prefix) for name in state):
+        fits = state.keys() == model.state_dict().keys()
+        if state and not fits and all(name.startswith(prefix) for name in state):
             state = {name.removeprefix(prefix): value for name, value in state.items()}
     try:
         model.load_state_dict(state, strict=True)
-    except RuntimeError as error:
+    except Exception as error:
         problems = [line.strip() for line in str(error).splitlines()[1:]]
         shown = " ".join(problems[:3]) + (f" and {len(problems) - 3} more" if len(problems) > 3 else "")
         raise DScoreError(
@@ -185,44 +208,9 @@ def _fit(model: nn.Module, state: Mapping[str, torch.Tensor], path: str) -> None
         ) from error
 
 
-def model_fingerprint(model: nn.Module, factory: str) -> str:
-    """SHA-256 over what decides a model's predictions: weights, buffers, structure and source code.
-
-    The source is that of the factory's module and of every class in the model that torch does not bring; code that
-    those modules import from elsewhere is not followed.
-    """
-    digest = hashlib.sha256()
-    tensors = {**dict(model.named_parameters()), **dict(model.named_buffers()), **_plain_state(model)}
-    for name, tensor in sorted(tensors.items()):
-        digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
-        flat = tensor.detach().cpu().contiguous().reshape(-1)
-        digest.update(flat.view(torch.uint8).numpy().data if flat.numel() else b"")
-    # Some classes print their address.
-    digest.update(re.sub(r"0x[0-9a-f]+", "", repr(model)).encode())
-    modules = {factory.partition(":")[0], *(type(module).__module__ for module in model.modules())}
-    for name in sorted(name for name in modules if name.partition(".")[0] not in ("torch", "torchvision")):
-        digest.update(f"{name} {source_of(name)}".encode())
-    return digest.hexdigest()
-
-
-def source_of(module_name: str) -> str:
-    """Source code of an imported module; empty where it has none."""
-    try:
-        return inspect.getsource(sys.modules[module_name])
-    except (KeyError, OSError, TypeError):
-        return ""
-
-
-def _plain_state(model: nn.Module) -> dict[str, torch.Tensor]:
-    return {name: value for name, value in model.state_dict().items() if isinstance(value, torch.Tensor)}
-
-
-def _describe(error: BaseException) -> str:
+def describe(error: BaseException) -> str:
+    """Type, first line and place (in the user's code where there is any) of an exception."""
     frames = traceback.extract_tb(error.__traceback__)
-    theirs = [frame for frame in frames if "importlib" not in frame.filename and frame.filename != __file__]
+    theirs = [frame for frame in frames if not any(part in frame.filename for part in _NOT_THEIRS)]
     where = f" ({theirs[-1].filename}:{theirs[-1].lineno})" if theirs else ""
-    return f"{type(error).__name__}: {_first_line(error)}{where}"
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or ["no message"])[0]
+    return f"{type(error).__name__}: {first_line(error)}{where}"

@@ -18,7 +18,8 @@ from pytest_dscore import __version__
 from pytest_dscore import score as score_package
 from pytest_dscore.errors import DScoreError
 from pytest_dscore.gates import store
-from pytest_dscore.gates.loading import importable, load_data, load_model, model_fingerprint, source_of
+from pytest_dscore.gates.fingerprint import model_fingerprint, operator_fingerprint
+from pytest_dscore.gates.loading import describe, importable, load_data, load_model
 from pytest_dscore.gates.store import Cache, Measured
 from pytest_dscore.score.api import make_plan
 from pytest_dscore.score.engine import Progress, measure
@@ -112,7 +113,7 @@ class Scorer:
                 return DScoreError(refusal.read_text(encoding="utf-8"))
             outcome: Measured | DScoreError = store.load(path) or self._attempt(name, settings)
             if isinstance(outcome, DScoreError):
-                refusal.write_text(str(outcome), encoding="utf-8")
+                refusal.write_text(str(outcome), encoding="utf-8", errors="backslashreplace")
             elif not path.exists():
                 store.save(path, outcome)
         return outcome
@@ -123,13 +124,17 @@ class Scorer:
                 return self._load_and_measure(name, settings)
         except DScoreError as error:
             return error
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever a user's model or data raises is a failed gate
+            return DScoreError(f"scoring raised {describe(error)}")
 
     def _load_and_measure(self, name: str, settings: ModelSettings) -> Measured:
         model, examples = self._load(settings)
         s = settings
         plan = make_plan(examples, s.n, s.operator, s.pad, s.fill, s.batch_size, s.seed, s.bf16, self._operators)
-        prints = model_fingerprint(model, s.factory), examples.fingerprint()
-        operator = f"{s.operator} {source_of(getattr(plan.operator, '__module__', ''))}"
+        prints = model_fingerprint(model, s.factory, self._root), examples.fingerprint()
+        operator = operator_fingerprint(plan.operator)
         fill = tuple(float(value) for value in plan.fill)
         key = _digest(
             *prints,

@@ -45,6 +45,7 @@ class GateSession:
         except SettingsError as error:
             raise pytest.UsageError(f"pytest-dscore: {error}") from None
         self._verdicts: list[Verdict] = []
+        self._judged: set[str] = set()
         self._scorer: Scorer | None = None
         self._own_directory: str | None = None
         if config.pluginmanager.hasplugin("xdist"):
@@ -54,7 +55,8 @@ class GateSession:
 
     def pytest_report_header(self) -> str:
         models = ", ".join(self.settings.models)
-        return f"dscore: gating {models} (cache {'on' if self._cache() else 'off'})"
+        reading = self._cache() and not self.config.getoption("dscore_no_cache")
+        return f"dscore: gating {models} (cache {'on' if reading else 'off'})"
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
         if is_project_file(file_path, self.settings.root):
@@ -63,9 +65,13 @@ class GateSession:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
-        """Append the declared gates, before -k, -m, --deselect and --lf choose among all items."""
-        if not any(isinstance(item, GateItem) for item in items):
-            items.extend(item for item in ProjectFile.build(session, self).collect() if isinstance(item, pytest.Item))
+        """Append the declared gates, before -k, -m, --deselect and --lf choose among all items.
+
+        Not where single tests are asked for by their ids, or the gates themselves by their file.
+        """
+        asked_by_id = bool(self.config.args) and all("::" in argument for argument in self.config.args)
+        if not asked_by_id and not any(isinstance(item, GateItem) for item in items):
+            items.extend(session.genitems(ProjectFile.build(session, self)))
 
     # Judging
 
@@ -118,8 +124,11 @@ class GateSession:
 
     def _marked(self, item: pytest.Item, marker: pytest.Mark) -> tuple[str, ModelSettings]:
         try:
-            if sum(mark.name == "dscore" for mark in item.own_markers) > 1:
-                raise SettingsError("@pytest.mark.dscore stands twice on one test, which has one score: write two")
+            if any(sum(mark.name == "dscore" for mark in node.own_markers) > 1 for node in item.listchain()):
+                raise SettingsError(
+                    "@pytest.mark.dscore stands more than once on this test, its class (or a base class) or its "
+                    "module, and only one could hold: leave one, or write two tests"
+                )
             if marker.args:
                 raise SettingsError(f"@pytest.mark.dscore takes keywords only: write model={marker.args[0]!r}")
             return marker_settings(marker.kwargs, self.settings, self._operator_names())
@@ -153,24 +162,41 @@ class GateSession:
             del item.stash[_VERDICTS]
         crash = getattr(report.longrepr, "reprcrash", None)
         if crash is not None and item.stash.get(_REFUSED, False):
-            # JUnit readers and the short summary show little more than the start of the message.
+            # JUnit readers show little more than the start of the message.
             crash.message = crash.message.removeprefix("Failed: ")
             path, line, _ = item.location
             crash.path, crash.lineno = path, (line or 0) + 1
         return report
 
+    @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self._verdicts += [Verdict.from_json(data) for data in getattr(report, "dscore", ())]
+        verdicts = [Verdict.from_json(data) for data in getattr(report, "dscore", ())]
+        self._verdicts += verdicts
+        if verdicts and report.nodeid.startswith("pyproject.toml::"):
+            self._judged.add(report.nodeid)
+        crash = getattr(report.longrepr, "reprcrash", None)
+        if verdicts and crash is not None:
+            # JUnit has taken the whole message by now; the short summary repeats all of it in CI, and wants one line.
+            crash.message = crash.message.partition("\n")[0]
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         from pytest_dscore.report.terminal import summary
 
+        lines = self._unjudged()
         if self._verdicts:
-            terminalreporter.write_sep("=", "D-Score")
             # In the order of a serial run, whichever xdist worker was ready first.
             order = {name: place for place, name in enumerate(self.settings.models)}
-            for line in summary(sorted(self._verdicts, key=lambda verdict: order[verdict.subject]), width=80):
+            lines += summary(sorted(self._verdicts, key=lambda verdict: order[verdict.subject]), width=80)
+        if lines and not self.config.option.collectonly:
+            terminalreporter.write_sep("=", "D-Score")
+            for line in lines:
                 terminalreporter.write_line(line)
+
+    def _unjudged(self) -> list[str]:
+        """Say so where declared gates did not run: deselected by the user, or dropped by somebody's conftest.py."""
+        declared = sum(len(model.thresholds()) for model in self.settings.models.values())
+        missing = declared - len(self._judged)
+        return [f"{missing} of {declared} declared gates did not run.", ""] if missing else []
 
     def pytest_unconfigure(self) -> None:
         if self._own_directory is not None:
@@ -190,7 +216,7 @@ class GateSession:
             threads = worker_threads(int(worker["workercount"])) if worker else None
             self._scorer = Scorer(
                 self.settings.root,
-                Cache(self._cache_directory()),
+                Cache(self._cache_directory(), read=not self.config.getoption("dscore_no_cache")),
                 shared,
                 threads,
                 self._operators,
@@ -205,8 +231,7 @@ class GateSession:
         return self._own_directory
 
     def _cache(self) -> pytest.Cache | None:
-        cache: pytest.Cache | None = getattr(self.config, "cache", None)
-        return None if self.config.getoption("dscore_no_cache") else cache
+        return getattr(self.config, "cache", None)
 
     def _cache_directory(self) -> Path | None:
         cache = self._cache()

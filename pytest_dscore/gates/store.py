@@ -21,7 +21,7 @@ import numpy as np
 
 from pytest_dscore.score.engine import Hits
 
-_FORMAT = 1
+_FORMAT = 2
 #: What NumPy, zipfile and zlib raise on damaged bytes.
 _DAMAGED = (
     *(OSError, ValueError, LookupError, TypeError, AttributeError, EOFError, MemoryError, RuntimeError, SyntaxError),
@@ -95,7 +95,8 @@ def load(path: Path) -> Measured | None:
             return None
         seen = meta.pop("hits")
         maps = {name: (int(height), int(width)) for name, (height, width) in seen.pop("maps").items()}
-        kept = Hits(hits=hits, maps=maps, skipped=tuple(seen.pop("skipped")), **seen)
+        skipped, unused = tuple(seen.pop("skipped")), tuple(seen.pop("unused"))
+        kept = Hits(hits=hits, maps=maps, skipped=skipped, unused=unused, **seen)
         padding, fill, remarks = (tuple(meta.pop(name)) for name in ("padding", "fill", "remarks"))
         return Measured(hits=kept, padding=padding, fill=fill, remarks=remarks, **meta)
     except _DAMAGED:
@@ -103,14 +104,23 @@ def load(path: Path) -> Measured | None:
 
 
 class Cache:
-    """Hits by content in pytest's cache directory; does nothing where there is none or the user refused it."""
+    """Hits by content in pytest's cache directory; does nothing where there is none.
 
-    def __init__(self, directory: Path | None) -> None:
+    Parameters
+    ----------
+    directory
+        Where files are kept.
+    read
+        False to measure anew; what comes of it replaces what was kept.
+    """
+
+    def __init__(self, directory: Path | None, read: bool = True) -> None:
         self._directory = directory
+        self._read = read
 
     def get(self, key: str) -> Measured | None:
         """The hits kept under `key`, marked as cached."""
-        kept = load(self._directory / f"{key}.npz") if self._directory else None
+        kept = load(self._directory / f"{key}.npz") if self._directory and self._read else None
         return replace(kept, cached=True) if kept else None
 
     def put(self, key: str, measured: Measured) -> None:

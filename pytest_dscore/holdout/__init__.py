@@ -11,6 +11,7 @@ from __future__ import annotations
 from pytest_dscore.holdout.analyse import Analysis, analyse
 from pytest_dscore.holdout.growing import GrowingTree
 from pytest_dscore.holdout.ladder import Ladder, LadderAnswer, suggested_step
+from pytest_dscore.holdout.ledger import HoldoutIdentity, Ledger, Use, UseRefused, open_ledger
 from pytest_dscore.holdout.planning import (
     CouplingWarning,
     Evaluation,
@@ -44,9 +45,13 @@ __all__ = [
     "CouplingWarning",
     "Evaluation",
     "GrowingTree",
+    "HoldoutIdentity",
     "Ladder",
     "LadderAnswer",
+    "Ledger",
     "PackedOutcomes",
+    "Use",
+    "UseRefused",
     "analyse",
     "corollary5_epsilon",
     "corollary5_eta",
@@ -55,6 +60,7 @@ __all__ = [
     "failure_probability",
     "format_count",
     "max_models",
+    "open_ledger",
     "pack",
     "required_examples",
     "similarity_cover",

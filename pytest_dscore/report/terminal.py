@@ -20,6 +20,7 @@ ASSUMPTIONS = (
     "D, v_fitness and a~ are reconstructions of Zhang et al. 2023 (README): do not",
     "compare them with the paper's tables.",
 )
+RECONSTRUCTION = "(D, v_fitness and a~ are reconstructions: see the README of pytest-dscore)"
 
 _COLUMNS = 80
 _LARGEST_GRID = 13
@@ -51,7 +52,7 @@ def details(verdict: Verdict) -> list[str]:
     if not verdict.facts:
         return []
     figures = [f"  {LABELS[name]:18}{figure}" for name, figure in verdict.figures.items()]
-    return [f"figures with {_percent(verdict)} intervals:", *figures, *grids(verdict), *ASSUMPTIONS]
+    return [f"figures with {_percent(verdict)} intervals:", *figures, *grids(verdict), RECONSTRUCTION]
 
 
 def grids(verdict: Verdict) -> list[str]:
@@ -64,8 +65,8 @@ def grids(verdict: Verdict) -> list[str]:
     )
     if n > _LARGEST_GRID:
         return [head, f"  grids of {n} x {n} are not shown here: see the JUnit properties", *_remarks(facts)]
-    left = ["f~, where features lie", *_block(facts["f_tilde"], max)]
-    right = ["a, accuracy with the object there", *_block(facts["a"], min)]
+    left = ["f~, where features lie (* most)", *_block(facts["f_tilde"], max)]
+    right = ["a, accuracy with the object there (* least)", *_block(facts["a"], min)]
     gap = max(map(len, left)) + 4
     if gap + max(map(len, right)) > _COLUMNS - 2:
         blocks = [f"  {line}" for line in (*left, *right)]
@@ -79,10 +80,14 @@ def _remarks(facts: Any) -> list[str]:
     if facts["no_deletion_hurts"]:
         lines.append("  no mutated region lost accuracy: f~ is uniform by definition")
     if facts["helpful_regions"]:
-        places = ", ".join(f"({row}, {col})" for row, col in facts["helpful_regions"])
-        lines += _wrapped(f"mutating these regions (row, column) raised the accuracy: {places}")
+        lines += _wrapped(f"mutating these regions raised the accuracy: {'; '.join(facts['helpful_regions'])}")
+    if facts["unused_layers"]:
+        names = ", ".join(f"'{name}'" for name in facts["unused_layers"][:3])
+        lines += _wrapped(
+            f"{len(facts['unused_layers'])} conv layers never ran as modules and were not masked: {names}"
+        )
     if facts["skipped_layers"]:
-        names, layers = facts["skipped_layers"], facts["layers"]
+        names, layers = [f"'{name}'" for name in facts["skipped_layers"]], facts["layers"]
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         lines += _wrapped(
             f"{len(names)} of {layers} conv layers left alone, map smaller than n x n: {', '.join(names[:3])}{more}"
@@ -111,13 +116,21 @@ def _table(scores: list[list[Verdict]], width: int) -> list[str]:
         table.add_column(name, no_wrap=True)
     for group in scores:
         first = group[0]
-        subject = f"{first.subject} (n={first.facts['n']})" if first.facts else first.subject
+        subject = _subject(first)
         for row in _rows(group):
             table.add_row(subject, *row)
             subject = ""
     text = io.StringIO()
     Console(file=text, width=width, color_system=None, legacy_windows=False).print(table, highlight=False, markup=False)
     return [line.rstrip() for line in text.getvalue().splitlines()]
+
+
+def _subject(verdict: Verdict) -> str:
+    facts = verdict.facts
+    if not facts:
+        return verdict.subject
+    form = "" if facts["form"] == "bounded" else f", {facts['form']}"
+    return f"{verdict.subject} (n={facts['n']}, {facts['operator']}{form})"
 
 
 def _rows(group: list[Verdict]) -> Iterable[tuple[str, str, str, str, str]]:

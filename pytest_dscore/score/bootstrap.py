@@ -91,7 +91,8 @@ def _bca(point: Array, drawn: Array, acceleration: Array, confidence: float) -> 
                 ]
             )
         )
-    return ends[0], ends[1]
+    # With few examples both ends can fall on one side of the estimate; an interval that leaves it out misleads.
+    return np.minimum(ends[0], point), np.maximum(ends[1], point)
 
 
 def _acceleration(patterns: Array, counts: NDArray[np.int64], statistics: Callable[[Array], Array]) -> Array:

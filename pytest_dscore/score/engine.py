@@ -14,13 +14,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from pytest_dscore.errors import DScoreError
+from pytest_dscore.errors import DScoreError, first_line
 from pytest_dscore.score.examples import Examples
 from pytest_dscore.score.guard import borrowed, unwrap
 from pytest_dscore.score.mutants import Mutator
 from pytest_dscore.score.operators import Operator
 from pytest_dscore.score.outputs import predictions, read_logits
-from pytest_dscore.score.regions import region_name, regions
+from pytest_dscore.score.regions import place_name, region_name, regions
 from pytest_dscore.score.shifts import Padding, shift, shifts
 
 Progress = Callable[[int, int], None]
@@ -86,6 +86,10 @@ class Hits:
         Layers whose map is smaller than n x n and was left alone.
     device
         Where the passes ran.
+    unused
+        Convolutional layers that never ran as modules, and so were never mutated.
+    predicted_classes
+        How many different classes the unchanged model predicts on the unchanged data; 0 where it was not counted.
     """
 
     hits: NDArray[np.bool_]
@@ -93,6 +97,8 @@ class Hits:
     maps: dict[str, tuple[int, int]]
     skipped: tuple[str, ...]
     device: str
+    unused: tuple[str, ...] = ()
+    predicted_classes: int = 0
 
 
 @dataclass
@@ -104,6 +110,9 @@ class Session:
     plan: Plan
     device: torch.device
     classes: int = 0
+    predicted: set[int] = field(default_factory=set)
+    looks_like_probabilities: bool = True
+    clean: Tensor = field(default_factory=lambda: torch.empty(0))
     _dtype: torch.dtype = field(init=False)
 
     def __post_init__(self) -> None:
@@ -117,9 +126,9 @@ class Session:
             with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.plan.bf16):
                 # A copy, as a model may write to its input.
                 output = self.model(images.to(self._dtype, copy=True))
-        except DScoreError:
+        except (DScoreError, KeyboardInterrupt, GeneratorExit):
             raise
-        except (Exception, SystemExit) as error:
+        except BaseException as error:  # pytest.skip() in a forward pass must not skip the gate.
             raise DScoreError(_explain_failure(error, images)) from error
         finally:
             self.mutator.region = None
@@ -128,6 +137,15 @@ class Session:
     def hits(self, images: Tensor, labels: Tensor, situation: str, region: tuple[int, int] | None = None) -> Tensor:
         """Which examples one pass gets right, (B,) bool."""
         return predictions(self.logits(images, region), situation) == labels
+
+    def clean_hits(self, images: Tensor, labels: Tensor) -> Tensor:
+        """The same for the unchanged model on the unchanged data, noting what it predicts."""
+        logits = self.logits(images)
+        predicted = predictions(logits, "on the unchanged data")
+        self.predicted |= set(predicted.tolist())
+        single = logits.shape[1] == 1 and bool(((logits >= 0) & (logits <= 1)).all())
+        self.looks_like_probabilities = self.looks_like_probabilities and single
+        return predicted == labels
 
 
 def measure(model: nn.Module, examples: Examples, plan: Plan, device: str, progress: Progress | None = None) -> Hits:
@@ -139,7 +157,9 @@ def measure(model: nn.Module, examples: Examples, plan: Plan, device: str, progr
         session = Session(model, mutator, plan, place)
         for block in hit_blocks(session, examples, progress):
             hits[:, block.start : block.stop] = block.hits
-    return Hits(hits, session.classes, mutator.maps, mutator.skipped, str(place))
+    return Hits(
+        hits, session.classes, mutator.maps, mutator.skipped, str(place), mutator.unused, len(session.predicted)
+    )
 
 
 def hit_blocks(session: Session, examples: Examples, progress: Progress | None = None) -> Iterator[Block]:
@@ -174,6 +194,8 @@ def hit_blocks(session: Session, examples: Examples, progress: Progress | None =
                     progress(start * passes + len(rows) * len(images), len(examples) * passes)
             block = torch.stack(rows).cpu().numpy()
         yield Block(start, stop, block)
+    with torch.no_grad():
+        _check_again(session, _batch(examples, 0, len(session.clean), session.device))
 
 
 def _batch(examples: Examples, start: int, stop: int, device: torch.device) -> Tensor:
@@ -185,12 +207,12 @@ def _batch(examples: Examples, start: int, stop: int, device: torch.device) -> T
 def _passes(session: Session, images: Tensor, labels: Tensor) -> Iterator[Tensor]:
     plan = session.plan
     fill = plan.fill.to(images)
-    yield session.hits(images, labels, "on the unchanged data")
+    yield session.clean_hits(images, labels)
     for row, col in regions(plan.n):
         yield session.hits(images, labels, f"when the {region_name(row, col, plan.n)} region is mutated", (row, col))
     moved = shifts(images, plan.n, plan.padding, fill)
     for (row, col), shifted in zip(regions(plan.n), moved, strict=True):
-        yield session.hits(shifted, labels, f"when the object is {region_name(row, col, plan.n)}")
+        yield session.hits(shifted, labels, f"when the object is {place_name(row, col, plan.n)}")
 
 
 def _check_identity(session: Session, images: Tensor) -> None:
@@ -198,7 +220,7 @@ def _check_identity(session: Session, images: Tensor) -> None:
     few = images[:_CHECKED_EXAMPLES]
     if not torch.equal(shift(few, Padding(0, 0, 0, 0), session.plan.fill.to(few)), few):
         raise DScoreError("resizing images without a shift changes them on this device: score on the CPU")
-    clean = session.logits(few)
+    clean = session.clean = session.logits(few)
     session.mutator.require_a_map()
     # A mutant whose operator does nothing takes every step of a real one.
     operator, session.mutator.operator = session.mutator.operator, _do_nothing
@@ -206,11 +228,37 @@ def _check_identity(session: Session, images: Tensor) -> None:
     session.mutator.operator = operator
     session.classes = max(2, clean.shape[1])
     same = torch.equal(predictions(clean, "on the unchanged data"), predictions(again, "on the unchanged data"))
-    if not (same and torch.allclose(clean, again, rtol=1e-3, atol=1e-4)):
+    if not (same and _close(again, clean)):
         raise DScoreError(
             "the model gives other logits for the same images a second time: "
             "make its evaluation mode deterministic (dropout called with training=True? random augmentation inside?)"
         )
+
+    alone = session.logits(few[:2])
+    if not _close(alone, clean[:2]):
+        raise DScoreError(
+            "the model's logits of an image depend on the other images in the batch, so its score would depend on "
+            "batch_size: use statistics of the training data, such as nn.BatchNorm2d in evaluation mode"
+        )
+
+
+def _check_again(session: Session, few: Tensor) -> None:
+    """After scoring: the model must still answer as it did before."""
+    if not _close(session.logits(few), session.clean):
+        raise DScoreError(
+            "the model gives other logits after the passes than before them: make its evaluation mode free of state "
+            "(a counter, a running mean or a hidden state that forward changes?)"
+        )
+    if session.looks_like_probabilities:
+        raise DScoreError(
+            "the model's single output lies between 0 and 1 for every image, so it looks like a probability: return "
+            "the logit (the value before the sigmoid), which is above 0 for class 1"
+        )
+
+
+def _close(logits: Tensor, others: Tensor) -> bool:
+    # Infinite logits, by which some models rule classes out, are equal to themselves.
+    return torch.allclose(logits, others, rtol=1e-3, atol=1e-4)
 
 
 def _check_labels(session: Session, labels: Tensor) -> None:
@@ -228,7 +276,7 @@ def _do_nothing(cell: Tensor, output: Tensor, seed: int) -> None:
 
 
 def _explain_failure(error: BaseException, images: Tensor) -> str:
-    what = f"the model raised {type(error).__name__} on a batch of shape {tuple(images.shape)}: {error}"
+    what = f"the model raised {type(error).__name__} on a batch of shape {tuple(images.shape)}: {first_line(error)}"
     if isinstance(error, (torch.cuda.OutOfMemoryError, MemoryError)):
         return f"{what}; lower batch_size"
     return what

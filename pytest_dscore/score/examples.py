@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pytest_dscore.errors import DScoreError
+from pytest_dscore.errors import DScoreError, first_line
 
 #: A Dataset that decodes to more bytes than this is kept in a temporary file, mapped into memory page by page.
 IN_MEMORY_BYTES = 256 * 2**20
@@ -143,8 +143,10 @@ def _items(dataset: Any, count: int) -> Iterator[tuple[Tensor, Any]]:
     for row in range(count):
         try:
             item = dataset[row]
-        except Exception as error:
-            raise DScoreError(f"the Dataset raised {type(error).__name__} on row {row}: {error}") from error
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:
+            raise DScoreError(f"the Dataset raised {type(error).__name__} on row {row}: {first_line(error)}") from error
         if not isinstance(item, (tuple, list)) or len(item) < 2:
             raise DScoreError(
                 f"row {row} of the Dataset is a {type(item).__name__}: each row must be an (image, label) pair"
@@ -181,6 +183,8 @@ def _allocate(count: int, like: Tensor) -> Tensor:
 
 def _checked_labels(labels: Any, count: int) -> Tensor:
     tensor = _label_tensor(labels)
+    if tensor.layout is not torch.strided or tensor.is_meta:
+        raise DScoreError("labels are sparse or on the meta device: give an ordinary tensor, such as labels.to_dense()")
     if tensor.ndim != 1 or len(tensor) != count:
         raise DScoreError(
             f"labels have the shape {tuple(tensor.shape)} for {count} images: give one whole number per image"

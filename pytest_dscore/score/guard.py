@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import chain
 
 import numpy as np
@@ -46,11 +46,11 @@ def borrowed(model: nn.Module, device: str) -> Iterator[torch.device]:
         If a batch-norm layer would still use the statistics of the batch.
     """
     modes = [(module, module.training) for module in model.modules()]
-    with random_states_kept():
+    with random_states_kept(), _uncompiled(model), _buffers_kept(model):
         try:
             model.eval()
             _refuse_batch_statistics(model)
-            with _on_device(model, device) as place:
+            with _on_device(model, device) as place, _weights_untouched(model):
                 yield place
         finally:
             # Through train() where it is the layer's own: some fold or unfold weights when their mode changes.
@@ -59,6 +59,36 @@ def borrowed(model: nn.Module, device: str) -> Iterator[torch.device]:
                     module.train(training)
             for module, training in modes:
                 module.training = training
+
+
+@contextmanager
+def _uncompiled(model: nn.Module) -> Iterator[None]:
+    """Let compiled parts of a model run as plain code: a graph that exists already would not see the hooks."""
+    compiled = (hasattr(m, "_orig_mod") or getattr(m, "_compiled_call_impl", None) for m in model.modules())
+    with torch.compiler.set_stance("force_eager") if any(compiled) else nullcontext():
+        yield
+
+
+@contextmanager
+def _buffers_kept(model: nn.Module) -> Iterator[None]:
+    """Put back buffers that a forward pass changes, such as a counter of steps."""
+    kept = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
+    try:
+        yield
+    finally:
+        for buffer, before in kept:
+            if not torch.equal(buffer.to(before.device), before):
+                with torch.no_grad():
+                    buffer.copy_(before)
+
+
+@contextmanager
+def _weights_untouched(model: nn.Module) -> Iterator[None]:
+    versions = [(name, weight, weight._version) for name, weight in model.named_parameters()]
+    yield
+    for name, weight, version in versions:
+        if weight._version != version:
+            raise DScoreError(f"the model changes its own weight '{name}' in forward: its score means nothing")
 
 
 @contextmanager
@@ -71,6 +101,14 @@ def random_states_kept() -> Iterator[None]:
     finally:
         random.setstate(python_state)
         np.random.set_state(numpy_state)
+
+
+def refuse_without_values(model: nn.Module) -> None:
+    """Raise DScoreError where weights are on the meta device, or lazy and not yet made."""
+    if any(is_lazy(tensor) or tensor.is_meta for tensor in _tensors(model)):
+        raise DScoreError(
+            "the model has weights without values (meta or lazy): run it once or load them before scoring"
+        )
 
 
 def choose_device(requested: str, model: nn.Module) -> torch.device:
@@ -99,10 +137,7 @@ def choose_device(requested: str, model: nn.Module) -> torch.device:
 def _on_device(model: nn.Module, requested: str) -> Iterator[torch.device]:
     device = choose_device(requested, model)
     homes = {tensor.device for tensor in _tensors(model)}
-    if any(home.type == "meta" for home in homes) or any(is_lazy(tensor) for tensor in _tensors(model)):
-        raise DScoreError(
-            "the model has weights without values (meta or lazy): run it once or load them before scoring"
-        )
+    refuse_without_values(model)
     if homes <= {device} or len(homes) > 1:
         # A model spread over several devices moves its own activations; it is fed where its first weights are.
         yield next((tensor.device for tensor in _tensors(model)), device)

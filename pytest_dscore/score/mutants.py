@@ -10,10 +10,11 @@ import zlib
 from types import TracebackType
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
-from pytest_dscore.errors import DScoreError
+from pytest_dscore.errors import DScoreError, first_line
 from pytest_dscore.score.operators import Operator
 from pytest_dscore.score.regions import cell
 
@@ -46,6 +47,8 @@ class Mutator:
     """
 
     def __init__(self, model: nn.Module, n: int, operator: Operator, seed: int) -> None:
+        if any(isinstance(module, torch.jit.ScriptModule) for module in model.modules()):
+            raise DScoreError("the model is or holds TorchScript, whose layers cannot be masked: give plain nn.Modules")
         self._layers = {name or "(model)": m for name, m in model.named_modules() if isinstance(m, nn.Conv2d)}
         if not self._layers:
             raise DScoreError(
@@ -75,6 +78,11 @@ class Mutator:
         """Names of the layers whose map is smaller than n x n and is therefore left alone."""
         return tuple(name for name, size in self.maps.items() if min(size) < self._n)
 
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """Names of the convolutional layers that have not run as modules."""
+        return tuple(name for name in self._layers if name not in self.maps)
+
     def require_a_map(self) -> None:
         """Raise unless at least one layer that ran can be cut into n x n regions."""
         if not self.maps:
@@ -103,7 +111,12 @@ class Mutator:
             rows, columns = cell(self._n, row, col, height, width)
             # A subclass may hand on its input or a kept tensor; only a plain convolution's output is surely its own.
             mutated = output if type(module) is nn.Conv2d else output.clone()
-            self.operator(mutated[..., rows, columns], mutated, layer_seed + 7919 * (row * self._n + col))
+            try:
+                self.operator(mutated[..., rows, columns], mutated, layer_seed + 7919 * (row * self._n + col))
+            except Exception as error:
+                raise DScoreError(
+                    f"the mutation operator raised {type(error).__name__}: {first_line(error)}"
+                ) from error
             return mutated
 
         return mutate

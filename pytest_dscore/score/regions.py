@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-_ROWS = {2: ("upper", "lower"), 3: ("upper", "", "lower")}
-_COLUMNS = {2: ("left", "right"), 3: ("left", "", "right")}
+_ROWS = {2: ("upper", "lower"), 3: ("upper", "middle", "lower")}
+_COLUMNS = {2: ("left", "right"), 3: ("left", "middle", "right")}
 
 
 def edges(length: int, n: int) -> tuple[int, ...]:
@@ -29,7 +29,12 @@ def regions(n: int) -> tuple[tuple[int, int], ...]:
 
 
 def region_name(row: int, col: int, n: int) -> str:
-    """What a person calls region (row, col): ``lower right`` for small grids, ``row 4, column 1 of 4`` for others."""
-    if n not in _ROWS:
-        return f"row {row + 1}, column {col + 1} of {n}"
-    return f"{_ROWS[n][row]} {_COLUMNS[n][col]}".strip() or "centre"
+    """What a person calls region (row, col): ``lower right``, or ``row 4, column 1`` (from 1) where n > 3."""
+    if n == 3 and (row, col) == (1, 1):
+        return "centre"
+    return f"{_ROWS[n][row]} {_COLUMNS[n][col]}" if n in _ROWS else f"row {row + 1}, column {col + 1}"
+
+
+def place_name(row: int, col: int, n: int) -> str:
+    """Where an object is that was moved toward region (row, col), to follow the words *the object is*."""
+    return region_name(row, col, n) if n in _ROWS else f"in {region_name(row, col, n)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,7 +57,7 @@ class Recipe:
     remarks: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class DScore(Recipe):
     """A D-Score with everything it was made from.
 
@@ -90,6 +90,10 @@ class DScore(Recipe):
         Number of classes the model tells apart.
     device
         Where the passes ran.
+    unused_layers
+        Convolutional layers that never ran as modules, and so were never mutated.
+    predicted_classes
+        How many different classes the unchanged model predicts; 0 where it was not counted.
     n, operator, form, padding, fill, bf16, replicates, confidence, seed, remarks
         See `Recipe`.
     """
@@ -112,9 +116,18 @@ class DScore(Recipe):
     helpful_regions: tuple[tuple[int, int], ...]
     skipped_layers: tuple[str, ...]
     maps: dict[str, tuple[int, int]]
-    hits: NDArray[np.bool_] = field(repr=False)
+    hits: NDArray[np.bool_]
     classes: int
     device: str
+    unused_layers: tuple[str, ...]
+    predicted_classes: int
+
+    def __repr__(self) -> str:
+        return (
+            f"DScore(score={self.score}, v_robust={self.v_robust}, v_fitness={self.v_fitness}, "
+            f"accuracy={self.accuracy}, n={self.n}, operator={self.operator!r}, form={self.form!r}, "
+            f"examples={self.examples})"
+        )
 
     @property
     def augmentation_probability(self) -> float:
@@ -193,5 +206,7 @@ def summarise(measured: Hits, recipe: Recipe) -> DScore:
         hits=measured.hits,
         classes=measured.classes,
         device=measured.device,
+        unused_layers=measured.unused,
+        predicted_classes=measured.predicted_classes,
         **shared,
     )

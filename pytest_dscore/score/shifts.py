@@ -55,6 +55,10 @@ def total_padding(height: int, width: int, n: int, pad: int | Sequence[int] | No
     pair = list(pad) if isinstance(pad, Sequence) else [pad, pad]
     if len(pair) != 2 or not all(isinstance(p, Integral) and not isinstance(p, bool) and p >= 0 for p in pair):
         raise SettingsError(f"pad = {pad!r} must be a number of pixels >= 0, or a pair [vertical, horizontal] of them")
+    if pair[0] > 10 * height or pair[1] > 10 * width:
+        raise SettingsError(
+            f"pad = {pad!r} is more than ten times the images' {height} x {width} pixels: set it smaller"
+        )
     return int(pair[0]), int(pair[1])
 
 
@@ -107,17 +111,20 @@ def _squeeze(images: Tensor, before: int, after: int, fill: Tensor, axis: int) -
     return functional.interpolate(canvas, size=size, mode="bilinear", align_corners=False, antialias=True)
 
 
-def black_level(mean: Sequence[float], std: Sequence[float]) -> tuple[float, ...]:
+def black_level(mean: float | Sequence[float], std: float | Sequence[float]) -> tuple[float, ...]:
     """What a black pixel becomes under ``(x - mean) / std``, the right `fill` for images normalised that way.
+
+    `mean` and `std` are one number each, or one per channel.
 
     Examples
     --------
     >>> [round(value, 3) for value in black_level((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))]
     [-2.118, -2.036, -1.804]
     """
-    if len(mean) != len(std) or not all(s > 0 for s in std):
-        raise SettingsError(f"mean {list(mean)} and std {list(std)} must have one entry per channel, every std > 0")
-    return tuple((0.0 - m) / s for m, s in zip(mean, std, strict=True))
+    means, deviations = np.atleast_1d(np.asarray(mean, float)), np.atleast_1d(np.asarray(std, float))
+    if means.shape != deviations.shape or means.ndim > 1 or not (deviations > 0).all():
+        raise SettingsError(f"mean = {mean} and std = {std} must have as many entries, one per channel, every std > 0")
+    return tuple(float(level) for level in (0.0 - means) / deviations)
 
 
 def fill_remarks(fill: object, images: Tensor) -> tuple[str, ...]:
@@ -125,7 +132,8 @@ def fill_remarks(fill: object, images: Tensor) -> tuple[str, ...]:
     darkest = float(images.min())
     if fill is not None or darkest >= 0:
         return ()
-    return (f"pixels go down to {darkest:.2f} but fill is not set: is 0 really black? (README: fill)",)
+    sentence = f"pixels go down to {darkest:.2f} but fill is not set: is 0 really black?"
+    return (f"{sentence} See fill in the README of pytest-dscore",)
 
 
 def fill_values(fill: float | Sequence[float] | None, channels: int) -> Tensor:
@@ -140,9 +148,8 @@ def fill_values(fill: float | Sequence[float] | None, channels: int) -> Tensor:
     if values.dtype.kind not in "iuf" or values.ndim > 1:
         raise SettingsError(f"fill = {fill!r} must be the value of a black pixel, one number or one per channel")
     if len(values) not in (1, channels):
-        raise SettingsError(
-            f"fill has {len(values)} values, but the images have {channels} channels: give 1 or {channels}"
-        )
+        count = "1" if channels == 1 else f"1 or {channels}"
+        raise SettingsError(f"fill has {len(values)} values, but the images have {channels} channel(s): give {count}")
     tensor = torch.tensor(values.tolist(), dtype=torch.float32)
     if not torch.isfinite(tensor).all():
         raise SettingsError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.gates.project import PASSING, Project, failed, properties, section
+from tests.gates.project import PASSING, Project, failed, output, properties, section
 
 DATASET = """
 class Rows:
@@ -193,3 +193,33 @@ def test_a_failure_of_one_pass_is_no_pass(project: Project) -> None:
     """NaN appears only where the object has moved: the clean pass is fine."""
     project.replace("net.py", 'log("forward")', 'log("forward"); images = images / (images[:, :, -1:].abs().sum() > 0)')
     failed(project.run(), project, "logits are NaN when the object is upper left")
+
+
+SKIPPING = {
+    "data": ("def data():\n    import pytest\n    pytest.skip('not downloaded')", "data 'net:data' raised Skipped"),
+    "factory": ("def build():\n    import pytest\n    pytest.skip('no')", "factory 'net:build' raised Skipped"),
+    "import": ("import pytest\npytest.importorskip('no_such_library')", "importing net raised Skipped"),
+    "forward": (
+        "def forward(self, x):\n    import pytest\n    pytest.xfail('later')\nNet.forward = forward",
+        "raised XFailed",
+    ),
+    "dataset": (
+        "class D:\n    def __len__(self):\n        return 3\n    def __getitem__(self, i):\n"
+        "        import pytest\n        pytest.skip('no')\ndef data():\n    return D()",
+        "raised Skipped on row 0",
+    ),
+}
+
+
+@pytest.mark.parametrize(("code", "sentence"), SKIPPING.values(), ids=SKIPPING)
+def test_a_users_skip_does_not_skip_the_gate(project: Project, code: str, sentence: str) -> None:
+    project.write("net.py", (project.path / "net.py").read_text() + f"\n{code}\n")
+    failed(project.run(), project, sentence)
+
+
+def test_a_namesake_imported_before_is_refused(project: Project) -> None:
+    project.write("tests/net.py", "def build():\n    pass\n")
+    project.write("tests/test_first.py", "import net\n\ndef test_it():\n    assert net\n")
+    text = output(project.run("tests/test_first.py", "-p", "no:randomly"))
+    assert "of the same name was imported before it" in text
+    assert "1 failed, 1 passed" in text

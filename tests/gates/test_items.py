@@ -168,3 +168,12 @@ def test_a_settings_table_in_dotted_and_inline_form_works(project: Project) -> N
     )
     failed(project.run(), project, "D-Score ")
     assert last_line(project).startswith("pyproject.toml")
+
+
+def test_asking_for_a_test_by_its_id_leaves_the_gates_out(two: Project) -> None:
+    two.run("test_user.py::test_other").assert_outcomes(passed=1)
+    two.run("test_user.py").assert_outcomes(passed=2, failed=1)
+
+
+def test_the_gates_count_as_collected(two: Project) -> None:
+    assert "collected 3 items" in output(two.run())

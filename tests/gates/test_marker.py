@@ -56,7 +56,7 @@ def test_all_failing_thresholds_are_named(user: Project) -> None:
 
 def test_overrides_replace_the_models_settings(user: Project) -> None:
     code = (
-        "@pytest.mark.dscore(model='tiny', min_score=0.0, n=2, operator='invert', confidence=0.5, pad=(2, 2), "
+        "@pytest.mark.dscore(model='tiny', min_score=0.01, n=2, operator='invert', confidence=0.5, pad=(2, 2), "
         "fill=[0.5])\n"
         "def test_user(dscore):\n"
         "    assert (dscore.n, dscore.operator, dscore.confidence) == (2, 'invert', 0.5)\n"
@@ -91,7 +91,7 @@ def test_the_fixture_is_the_result_of_d_score(user: Project) -> None:
 
 def test_a_test_without_threshold_is_in_the_table_and_in_junit(user: Project) -> None:
     result, _ = outcome(user, "@pytest.mark.dscore(model='tiny')\ndef test_user(dscore):\n    pass")
-    assert any(line.startswith("tiny (n=3)  D-Score") for line in section(result))
+    assert any(line.startswith("tiny (n=3, delete)  D-Score") for line in section(result))
     found = properties(user.cases()["test_user"])
     assert float(found["dscore.score"]) == user.direct().score.value
     assert not any(name.startswith("dscore.threshold") for name in found)
@@ -100,17 +100,18 @@ def test_a_test_without_threshold_is_in_the_table_and_in_junit(user: Project) ->
 REFUSED = {
     "unknown key": ("min_scor=0.5", ["@pytest.mark.dscore key 'min_scor' does not exist", "did you mean 'min_score'?"]),
     "unknown model": ("model='tny', min_score=0.5", ["model 'tny' does not exist", "did you mean 'tiny'?"]),
-    "no model": ("min_score=0.5", ["name the model: model = ...", "tiny, second"]),
+    "no model": ("min_score=0.5", ["say which with model = ...", "tiny, second"]),
     "positional": ("'tiny'", ["keywords only", "model='tiny'"]),
     "no threshold": ("model='tiny'", ["no threshold", "min_score"]),
     "text": ("model='tiny', min_score='0.5'", ["min_score = '0.5' cannot be used", "give a number"]),
     "above 1": ("model='tiny', min_score=1.5", ["min_score = 1.5 can never be met"]),
     "nan": ("model='tiny', min_score=float('nan')", ["min_score = nan", "number"]),
     "inf": ("model='tiny', max_v_robust=float('inf')", ["max_v_robust = inf", "finite"]),
+    "gate of none": ("model='tiny', min_score=None", ["min_score = None sets no threshold"]),
     "none": ("model='tiny', n=None, min_score=0.5", ["n = None cannot be used", "whole number >= 2"]),
     "operator": ("model='tiny', operator='delte', min_score=0.5", ["operator 'delte' does not", "mean 'delete'?"]),
-    "device": ("model='tiny', device='cuda:99', min_score=0.0", ['device = "cuda:99" is not available']),
-    "grid": ("model='tiny', n=13, min_score=0.0", ["n = 13 is larger than", "set n <= 12"]),
+    "device": ("model='tiny', device='cuda:99', min_score=0.01", ['device = "cuda:99" is not available']),
+    "grid": ("model='tiny', n=13, min_score=0.01", ["n = 13 is larger than", "set n <= 12"]),
     "no text": ("model=3, min_score=0.5", ["model = 3 cannot be used"]),
 }
 
@@ -226,3 +227,20 @@ def test_items_and_tests_share_one_measurement(user: Project) -> None:
     user.test("def test_other():\n    pass")
     user.run("--dscore-no-cache")
     assert user.count("forward") == 2 * before
+
+
+STACKED = {
+    "module": "pytestmark = [pytest.mark.dscore(model='tiny', min_score=k) for k in (0.01, 0.99)]\n"
+    "def test_user():\n    pass",
+    "class": "@pytest.mark.dscore(model='tiny', min_score=0.99)\n@pytest.mark.dscore(model='tiny', min_score=0.01)\n"
+    "class TestIt:\n    def test_user(self):\n        pass",
+    "base": "@pytest.mark.dscore(model='tiny', min_score=0.01)\nclass Base:\n    pass\n"
+    "@pytest.mark.dscore(model='tiny', min_score=0.99)\nclass TestIt(Base):\n    def test_user(self):\n        pass",
+}
+
+
+@pytest.mark.parametrize("code", STACKED.values(), ids=STACKED)
+def test_marks_of_one_level_do_not_hide_each_other(user: Project, code: str) -> None:
+    result, text = outcome(user, code)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert "stands more than once" in text

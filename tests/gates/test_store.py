@@ -131,11 +131,13 @@ def test_a_cached_gate_still_fails(scored: Project) -> None:
     scored.run().assert_outcomes(failed=1)
 
 
-def test_the_option_neither_reads_nor_writes(project: Project) -> None:
+def test_the_option_measures_anew_and_replaces_what_was_kept(project: Project) -> None:
     assert measured_anew(project, "--dscore-no-cache")
-    assert not (project.path / ".pytest_cache" / "d" / "dscore").exists()
-    assert measured_anew(project)
+    assert not measured_anew(project)
+    [kept] = (project.path / ".pytest_cache" / "d" / "dscore").glob("*.npz")
+    before = kept.stat().st_mtime_ns
     assert measured_anew(project, "--dscore-no-cache")
+    assert kept.stat().st_mtime_ns > before
     assert not measured_anew(project)
 
 
@@ -274,4 +276,57 @@ def test_a_full_disk_costs_only_time(project: Project) -> None:
     )
     assert measured_anew(project)
     assert list((project.path / ".pytest_cache" / "d" / "dscore").iterdir()) == []
+    assert measured_anew(project)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        "import helper",
+        "from helper import K",
+        "from pkg import helper",
+        "from pkg.helper import K",
+        "import pkg.helper",
+    ],
+)
+def test_a_module_that_the_factory_s_module_imports_is_part_of_the_content(project: Project, how: str) -> None:
+    (project.path / "pkg").mkdir()
+    for place in ("helper.py", "pkg/__init__.py", "pkg/helper.py"):
+        project.write(place, "K = 1.0\n")
+    project.write("net.py", (project.path / "net.py").read_text() + f"\n{how}\n")
+    assert measured_anew(project)
+    assert not measured_anew(project)
+    project.write("pkg/helper.py" if "pkg" in how else "helper.py", "K = -1.0\n")
+    assert measured_anew(project)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("model.gain = 1.0", "model.gain = -1.0"),
+        ("model.mean = torch.zeros(2)", "model.mean = torch.ones(2)"),
+        ("model.names = ['a']", "model.names = ['b']"),
+    ],
+)
+def test_plain_attributes_are_part_of_the_content(project: Project, before: str, after: str) -> None:
+    def change(line: str) -> None:
+        (project.path / "line.txt").write_text(line)
+
+    line = "exec((HERE / 'line.txt').read_text(), {'model': model, 'torch': torch})"
+    code = f"def build():\n    model = Net()\n    {line}\n    return model"
+    project.write("net.py", (project.path / "net.py").read_text() + f"\n{code}\n")
+    change(before)
+    assert measured_anew(project)
+    assert not measured_anew(project)
+    change(after)
+    assert measured_anew(project)
+
+
+def test_a_base_class_from_elsewhere_is_part_of_the_content(project: Project) -> None:
+    project.write("base.py", "from torch import nn\n\nclass Base(nn.Module):\n    sign = 1\n")
+    code = "from base import Base\nNet.__bases__ = (Base,)\n"
+    project.write("net.py", (project.path / "net.py").read_text() + f"\n{code}\n")
+    assert measured_anew(project)
+    assert not measured_anew(project)
+    project.write("base.py", "from torch import nn\n\nclass Base(nn.Module):\n    sign = -1\n")
     assert measured_anew(project)

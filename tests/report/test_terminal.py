@@ -32,7 +32,7 @@ def facts(n: int = 3, **changes: Any) -> dict[str, Any]:
         **{"n": n, "operator": "delete", "form": "bounded", "pad": [9, 9], "fill": [0.0], "bf16": False},
         **{"examples": 602, "classes": 10, "device": "cpu", "bootstrap": 1000, "confidence": 0.95, "seed": 0},
         **{"cached": False, "g": 4.5, "augmentation_probability": 0.2, "no_deletion_hurts": False},
-        **{"helpful_regions": [], "skipped_layers": [], "layers": 4, "remarks": []},
+        **{"helpful_regions": [], "skipped_layers": [], "unused_layers": [], "layers": 4, "remarks": []},
         **{"model_fingerprint": "m", "data_fingerprint": "d", "versions": {}},
         **{"f_tilde": f_tilde, "a": a, "f": a, "f_lower": a, "f_upper": a, "a_lower": a, "a_upper": a, "a_tilde": a},
         **changes,
@@ -65,17 +65,17 @@ def fits(lines: list[str]) -> list[str]:
 def test_the_whole_section() -> None:
     lines = fits(summary([verdict(), verdict(**ROBUST)]))
     assert lines[:12] == [
-        "model         figure     value  interval        threshold  verdict",
-        "digits (n=3)  D-Score    0.412  [0.395, 0.430]  >= 0.700   FAIL",
-        "              v_robust   1.250  [1.125, 1.500]  <= 2.000   pass",
-        "              v_fitness  0.500  [0.250, 0.750]",
-        "              accuracy   0.975  [0.950, 1.000]",
+        "model                 figure     value  interval        threshold  verdict",
+        "digits (n=3, delete)  D-Score    0.412  [0.395, 0.430]  >= 0.700   FAIL",
+        "                      v_robust   1.250  [1.125, 1.500]  <= 2.000   pass",
+        "                      v_fitness  0.500  [0.250, 0.750]",
+        "                      accuracy   0.975  [0.950, 1.000]",
         "",
         "digits: n=3, delete, pad 9x9 px, 602 examples, 10 classes, scored on cpu",
-        "  f~, where features lie    a, accuracy with the object there",
-        "  0.125  0.125  0.125       0.750  0.750  0.250*",
-        "  0.125  0.125  0.125       0.750  0.750  0.750",
-        "  0.500* 0.125  0.125       0.750  0.750  0.750",
+        "  f~, where features lie (* most)    a, accuracy with the object there (* least)",
+        "  0.125  0.125  0.125                0.750  0.750  0.250*",
+        "  0.125  0.125  0.125                0.750  0.750  0.750",
+        "  0.500* 0.125  0.125                0.750  0.750  0.750",
         "",
     ]
     assert any("reconstruction" in line for line in lines[12:])
@@ -121,7 +121,7 @@ def test_a_grid_too_large_for_a_terminal_says_where_to_look(n: int) -> None:
 
 def test_equal_values_have_no_extreme() -> None:
     even = [[0.25, 0.25], [0.25, 0.25]]
-    assert "*" not in "".join(grids(verdict(facts=facts(2, f_tilde=even, a=even))))
+    assert "0*" not in "".join(grids(verdict(facts=facts(2, f_tilde=even, a=even))))
 
 
 LONG = "a_very_long_model_name-" * 5
@@ -164,7 +164,7 @@ def test_large_ratios_fit_and_are_whole(value: float) -> None:
 
 
 REMARKS: dict[str, dict[str, Any]] = {
-    "helpful": {"helpful_regions": [[row, col] for row in range(6) for col in range(6)]},
+    "helpful": {"helpful_regions": [f"row {row}, column {col}" for row in range(6) for col in range(6)]},
     "skipped": {"skipped_layers": [f"features.denseblock4.denselayer{i}.conv1" for i in range(9)], "layers": 120},
     "one skipped": {"skipped_layers": ["backbone." * 12 + "conv"]},
     "remarks": {"remarks": ["pixels go down to -12345.67 but fill is not set: is 0 really black? (README: fill)"]},
@@ -181,10 +181,14 @@ def test_every_remark_fits(changes: dict[str, Any]) -> None:
 
 
 def test_remarks_say_what_was_found() -> None:
-    changes: dict[str, Any] = {"helpful_regions": [[0, 2], [1, 1]], "no_deletion_hurts": True, "remarks": ["look here"]}
+    changes: dict[str, Any] = {
+        "helpful_regions": ["upper right", "centre"],
+        "no_deletion_hurts": True,
+        "remarks": ["look here"],
+    }
     changes |= {"skipped_layers": ["a", "b", "c", "d", "e"], "layers": 7}
-    text = "\n".join(grids(verdict(facts=facts(**changes))))
-    for part in ("(0, 2), (1, 1)", "f~ is uniform", "look here", "5 of 7 conv layers", "a, b, c and 2 more"):
+    text = " ".join("\n".join(grids(verdict(facts=facts(**changes)))).split())
+    for part in ("upper right; centre", "f~ is uniform", "look here", "5 of 7 conv layers", "'a', 'b', 'c' and 2 more"):
         assert part in text
 
 
@@ -193,7 +197,7 @@ def test_an_error_is_a_row_of_its_own() -> None:
     rows = [line.split() for line in lines[1:3]]
     assert rows[0] == ["digits", "D-Score", ">=", "0.700", "ERROR"]
     assert rows[1][-1] == "ERROR"
-    assert lines[3].startswith("other (n=3)")
+    assert lines[3].startswith("other (n=3, delete)")
 
 
 def test_only_errors_leave_no_grid() -> None:
@@ -203,7 +207,7 @@ def test_only_errors_leave_no_grid() -> None:
 def test_several_models_have_a_block_each_in_their_order() -> None:
     names = ["one", "two", "three"]
     lines = fits(summary([verdict(name) for name in names]))
-    assert [line.split(" ")[0] for line in lines if "(n=3)" in line] == names
+    assert [line.split(" ")[0] for line in lines if "(n=3, delete)" in line] == names
     assert [line.split(":")[0] for line in lines if ": n=3, " in line] == names
 
 
@@ -242,7 +246,7 @@ def test_other_settings_are_another_score(changes: dict[str, Any]) -> None:
 def test_a_score_without_threshold_is_reported() -> None:
     made = verdict(gate="", threshold=None, outcome="report", figure="")
     lines = fits(summary([made]))
-    assert lines[1] == "digits (n=3)  D-Score    0.412  [0.395, 0.430]"
+    assert lines[1] == "digits (n=3, delete)  D-Score    0.412  [0.395, 0.430]"
     assert "FAIL" not in "\n".join(lines)
 
 

@@ -98,6 +98,14 @@ MODELS: dict[str, tuple[Any, str]] = {
     "raises": (with_layer(Apply(unlucky)), r"raised ValueError on a batch of shape \(\d, 1, 8, 8\): sizes of maps"),
     "wrong channels": (nn.Conv2d(3, 3, 8), r"the model raised RuntimeError on a batch of shape \(\d, 1, 8, 8\)"),
     "feature maps": (nn.Conv2d(1, 3, 3), r"a tensor of shape \(\d, 3, 6, 6\) for \d images: expected \(\d, classes\)"),
+    "one probability": (
+        nn.Sequential(nn.Conv2d(1, 1, 7), nn.AvgPool2d(2), nn.Flatten(), nn.Sigmoid()),
+        r"looks like a probability: return the logit|label 2 of row 2",
+    ),
+    "statistics of the batch": (
+        with_layer(Apply(lambda x: x - x.mean(0)), after=0),
+        "depend on the other images in the batch",
+    ),
     "on the meta device": (quick()[0].to("meta"), "weights without values"),
     "lazy": (nn.Sequential(nn.LazyConv2d(3, 3), nn.Flatten()), "weights without values"),
     "maps of one pixel": (
@@ -166,7 +174,7 @@ ARGUMENTS = [
     ({"pad": (1.5, 2)}, r"pad = \(1.5, 2\) must be"),
     ({"pad": True}, "pad = True must be"),
     ({"pad": 2.5}, "pad = 2.5 must be"),
-    ({"fill": [0.0, 1.0]}, "fill has 2 values, but the images have 1 channels"),
+    ({"fill": [0.0, 1.0]}, r"fill has 2 values, but the images have 1 channel\(s\): give 1$"),
     ({"fill": []}, "fill has 0 values"),
     ({"fill": float("nan")}, "fill = .* must be finite numbers"),
     ({"fill": [float("inf")]}, "fill = .* must be finite numbers"),
@@ -237,3 +245,57 @@ def test_bad_input_leaves_no_hook_behind() -> None:
             with pytest.raises(DScoreError):
                 score(model)
             assert not any(module._forward_hooks for module in model.modules())
+
+
+class Moody(nn.Module):
+    """Answers otherwise from its 13th call on (the passes of n = 2 are 9, the check before them 3)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(1, 3, 3)
+        self.calls = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        return torch.as_tensor(self.conv(x).mean((2, 3)) * (1 if self.calls < 13 else -1))
+
+
+class Own(nn.Module):
+    """Changes its own weight at each call, too little to be seen in the logits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(1, 3, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        with torch.no_grad():
+            self.conv.weight.mul_(1.0)
+        return torch.as_tensor(self.conv(x).mean((2, 3)))
+
+
+@pytest.mark.parametrize(
+    ("model", "sentence"), [(Moody(), "logits after the passes"), (Own(), "its own weight 'conv.weight'")]
+)
+def test_models_with_a_will_of_their_own_are_refused(model: nn.Module, sentence: str) -> None:
+    with pytest.raises(DScoreError, match=sentence):
+        d_score(model, torch.randn(9, 1, 8, 8), torch.arange(9) % 3, n=2, bootstrap=0)
+
+
+def test_a_probability_is_no_logit() -> None:
+    model = nn.Sequential(nn.Conv2d(1, 1, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Sigmoid())
+    with pytest.raises(DScoreError, match="looks like a probability: return the logit"):
+        d_score(model, torch.randn(9, 1, 8, 8), torch.arange(9) % 2, n=2, bootstrap=0)
+
+
+def test_layers_that_never_run_as_modules_are_named() -> None:
+    class Aside(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv, self.head = nn.Conv2d(1, 4, 3), nn.Conv2d(4, 3, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return torch.as_tensor(self.head(self.conv.forward(x)).mean((2, 3)))
+
+    result = d_score(Aside(), torch.randn(9, 1, 8, 8), torch.arange(9) % 3, n=2, bootstrap=0)
+    assert result.unused_layers == ("conv",)
+    assert set(result.maps) == {"head"}

@@ -156,3 +156,13 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
             held[name] += figure.lower <= value <= figure.upper
     for name in truth:
         assert 0.88 <= held[name] / draws <= 0.995, name
+
+
+def test_an_interval_never_leaves_its_estimate_out() -> None:
+    for seed in range(60):
+        hits = np.random.default_rng(seed).random((9, 20)) < 0.97
+        result = result_of(hits, replicates=100)
+        for figure in (result.accuracy, result.v_robust, result.v_fitness, result.score, result.v_robust_relative):
+            assert figure.lower <= figure.value <= figure.upper
+        assert (result.f_lower <= result.f).all()
+        assert (result.a <= result.a_upper).all()

@@ -51,9 +51,9 @@ def outputs(operator: Any, seed: int = 0, layers: int = 1, count: int = 6) -> li
     d_score(Parallel(), images, torch.arange(count) % 2, n=N, operator=operator, seed=seed, bootstrap=0)
     found = []
     for peek in peeks:
-        # The last 19 passes are those of the one batch; the identity check's come before.
+        # The last 19 passes but one are those of the one batch, between the identity check and the check of state.
         # By way of NumPy, as tensors made in inference mode cannot be written to.
-        passes = [torch.tensor(seen.numpy()) for seen in peek.seen[-19:]]
+        passes = [torch.tensor(seen.numpy()) for seen in peek.seen[-20:-1]]
         found.append((passes[0], dict(zip(CELLS, passes[1:10], strict=True))))
     return found
 

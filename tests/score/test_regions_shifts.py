@@ -49,10 +49,10 @@ def test_regions_are_in_reading_order() -> None:
         (2, 0, 1, "upper right"),
         (2, 1, 0, "lower left"),
         (3, 2, 2, "lower right"),
-        (3, 0, 1, "upper"),
-        (3, 1, 0, "left"),
+        (3, 0, 1, "upper middle"),
+        (3, 1, 0, "middle left"),
         (3, 1, 1, "centre"),
-        (4, 3, 0, "row 4, column 1 of 4"),
+        (4, 3, 0, "row 4, column 1"),
     ],
 )
 def test_names_of_regions(n: int, row: int, col: int, name: str) -> None:
@@ -147,7 +147,7 @@ def test_black_level_is_minus_mean_over_std() -> None:
 
 @pytest.mark.parametrize(("mean", "std"), [((0.5,), (0.5, 0.5)), ((0.5,), (0.0,)), ((0.5,), (-1.0,))])
 def test_black_level_refuses(mean: tuple[float, ...], std: tuple[float, ...]) -> None:
-    with pytest.raises(SettingsError, match="one entry per channel, every std > 0"):
+    with pytest.raises(SettingsError, match="one per channel, every std > 0"):
         black_level(mean, std)
 
 

@@ -259,3 +259,21 @@ def test_the_same_call_twice_gives_the_same_result() -> None:
     first, second = (d_score(model, IMAGES, LABELS, n=2) for _ in range(2))
     assert np.array_equal(first.hits, second.hits)
     assert (first.score, first.v_robust, first.v_fitness) == (second.score, second.v_robust, second.v_fitness)
+
+
+def test_buffers_that_forward_changes_are_put_back() -> None:
+    class Counting(nn.Module):
+        steps: Tensor
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = nn.Conv2d(1, 3, 3)
+            self.register_buffer("steps", torch.zeros(()))
+
+        def forward(self, x: Tensor) -> Tensor:
+            self.steps += 1
+            return torch.as_tensor(self.conv(x).mean((2, 3)))
+
+    model = Counting()
+    d_score(model, IMAGES, LABELS, n=2, bootstrap=0)
+    assert model.steps.item() == 0

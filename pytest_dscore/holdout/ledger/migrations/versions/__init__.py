@@ -1,0 +1,1 @@
+"""One module for each version of the tables. Never change one that was released: add the next."""

@@ -84,7 +84,7 @@ def test_the_robust_model_passes(bundled: pytest.Pytester) -> None:
     noisy = direct(digits.build_model(), "digits.safetensors", n=2, operator="noise")
     same(properties(found["test_noisy_quarters"]), noisy)
     text = "\n".join(result.outlines)
-    assert re.search(r"digits \(n=3\) +D-Score +0\.\d{3}  \[0\.\d{3}, 0\.\d{3}\]  >= 0\.700   pass", text)
+    assert re.search(r"digits \(n=3, delete\) +D-Score +0\.\d{3}  \[0\.\d{3}, 0\.\d{3}\]  >= 0\.700   pass", text)
     assert "digits: n=3, delete, pad 9x9 px, 602 examples, 10 classes, scored on " in text
 
     again = run(bundled, "pyproject.toml", "fixtures")

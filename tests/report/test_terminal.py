@@ -186,9 +186,16 @@ def test_remarks_say_what_was_found() -> None:
         "no_deletion_hurts": True,
         "remarks": ["look here"],
     }
-    changes |= {"skipped_layers": ["a", "b", "c", "d", "e"], "layers": 7}
+    changes |= {"unused_layers": ["aux"], "skipped_layers": ["a", "b", "c", "d", "e"], "layers": 7}
     text = " ".join("\n".join(grids(verdict(facts=facts(**changes)))).split())
-    for part in ("upper right; centre", "f~ is uniform", "look here", "5 of 7 conv layers", "'a', 'b', 'c' and 2 more"):
+    for part in (
+        "upper right; centre",
+        "f~ is uniform",
+        "look here",
+        "1 conv layers never ran as modules and were not masked: 'aux'",
+        "5 of 7 conv layers",
+        "'a', 'b', 'c' and 2 more",
+    ):
         assert part in text
 
 

@@ -82,10 +82,9 @@ def _remarks(facts: Any) -> list[str]:
     if facts["helpful_regions"]:
         lines += _wrapped(f"mutating these regions raised the accuracy: {'; '.join(facts['helpful_regions'])}")
     if facts["unused_layers"]:
-        names = ", ".join(f"'{name}'" for name in facts["unused_layers"][:3])
-        lines += _wrapped(
-            f"{len(facts['unused_layers'])} conv layers never ran as modules and were not masked: {names}"
-        )
+        unused = ", ".join(f"'{name}'" for name in facts["unused_layers"][:3])
+        count = len(facts["unused_layers"])
+        lines += _wrapped(f"{count} conv layers never ran as modules and were not masked: {unused}")
     if facts["skipped_layers"]:
         names, layers = [f"'{name}'" for name in facts["skipped_layers"]], facts["layers"]
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""

@@ -130,6 +130,11 @@ def load_settings(root: Path, operators: Iterable[str]) -> Settings:
         The file or table is missing, not TOML, has an unknown or unusable key, or declares nothing to gate.
     """
     table = _read_table(root / "pyproject.toml")
+    if "holdouts" in table:
+        raise SettingsError(
+            "[tool.dscore.holdouts] is read by the dscore holdout commands only and pytest does not gate it yet: keep it in "
+            "a pyproject.toml of its own (dscore holdout ... --root DIR), so that nobody takes it for guarded"
+        )
     models, junit = table.pop("models", None), table.pop("junit_properties", True)
     common = _validate(ScoreSettings, table, "[tool.dscore]", ("models", "junit_properties"))
     if not isinstance(junit, bool):

@@ -281,3 +281,10 @@ def test_every_gate_judges_a_figure_of_the_result() -> None:
     from pytest_dscore.score import DScore
 
     assert set(GATES.values()) <= set(DScore.__dataclass_fields__)
+
+
+def test_a_holdout_that_no_gate_guards_is_not_taken_in_silence(tmp_path: Path) -> None:
+    table = '[tool.dscore]\nmin_score = 0.5\n[tool.dscore.models.m]\nfactory = "a:b"\ndata = "a:c"\n'
+    (tmp_path / "pyproject.toml").write_text(f"{table}[tool.dscore.holdouts.test]\nepsilon = 0.02\n")
+    with pytest.raises(SettingsError, match=r"pytest does not gate it yet"):
+        load_settings(tmp_path, ("delete",))

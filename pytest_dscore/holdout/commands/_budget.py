@@ -1,0 +1,210 @@
+"""What the uses on record of one hold-out have spent, what still holds, and how many more models there may be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from pytest_dscore.errors import DScoreError
+from pytest_dscore.holdout.analyse import Analysis, analyse
+from pytest_dscore.holdout.commands._forecast import models_by_anchor
+from pytest_dscore.holdout.commands._project import Declared
+from pytest_dscore.holdout.growing import GrowingTree
+from pytest_dscore.holdout.ledger.record import Use
+from pytest_dscore.holdout.planning import failure_probability, max_models, tolerance
+from pytest_dscore.holdout.queries import describe_mode
+from pytest_dscore.holdout.search import MOST_MODELS
+from pytest_dscore.holdout.similarity import PackedOutcomes
+
+#: Stands for an epsilon where none is declared, and only what does not depend on it is asked.
+_ANY_EPSILON = 0.5
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The budget of one hold-out.
+
+    Parameters
+    ----------
+    declared
+        Its settings.
+    own
+        Uses of this hold-out, at least one, in the order of the record.
+    elsewhere
+        Uses of other hold-outs that share examples with it. Each is charged at the union price, as one more model on
+        this hold-out: their outcomes are of other examples, so nothing is known of how similar they are.
+    """
+
+    declared: Declared
+    own: tuple[Use, ...]
+    elsewhere: tuple[Use, ...] = ()
+
+    @property
+    def n(self) -> int:
+        """Examples."""
+        return self.own[0].n
+
+    @property
+    def used(self) -> int:
+        """Models charged."""
+        return len(self.own) + len(self.elsewhere)
+
+    @property
+    def epsilon(self) -> float:
+        """The declared epsilon, for what can only be asked where there is one."""
+        if self.declared.epsilon is None:
+            raise DScoreError(f"hold-out '{self.declared.name}' has no epsilon: declare one, or give --epsilon")
+        return self.declared.epsilon
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether every model that could have been written counts."""
+        return self.declared.mode == "adaptive"
+
+    @cached_property
+    def analysis(self) -> Analysis:
+        """The analysis of this hold-out's own uses, at their part of delta."""
+        kind = self.declared
+        return analyse(
+            outcomes_of(self.own),
+            epsilon=kind.epsilon or _ANY_EPSILON,
+            delta=kind.delta * len(self.own) / self.used,
+            bound=kind.bound,
+            mode=kind.mode,
+            feedback=kind.feedback,
+            ladder_step=kind.epsilon or _ANY_EPSILON,
+        )
+
+    @cached_property
+    def _tails(self) -> tuple[float, ...]:
+        """Each model's own probability of overfitting, in the order of `own`, then `elsewhere`."""
+        return tuple(
+            failure_probability(k=1, n=self.n, epsilon=self.epsilon, error=Fraction(use.wrong, use.n), bound="union")
+            for use in (*self.own, *self.elsewhere)
+        )
+
+    def planned(self, bound: str | None = None) -> dict[str, Any]:
+        """Return the arguments of the planning functions for models like those used.
+
+        Adaptive: as `analyse` does, the error rate nearest to 1/2 and the least similarity seen stand for models that
+        were never asked. Otherwise the means.
+        """
+        kind, matrix = self.declared, self.analysis.similarity
+        pairs = matrix[np.triu_indices(len(matrix), 1)]
+        rates = [Fraction(use.wrong, use.n) for use in (*self.own, *self.elsewhere)]
+        error = min(rates, key=lambda p: abs(p - Fraction(1, 2))) if self.adaptive else sum(rates) / len(rates)
+        alike = float((pairs.min if self.adaptive else pairs.mean)()) if pairs.size else 1.0
+        return {
+            "n": self.n,
+            "error": error,
+            "similarity": alike if not (self.adaptive and self.elsewhere) else 0.0,
+            "bound": bound or kind.bound,
+            "mode": kind.mode,
+            "feedback": kind.feedback,
+            "ladder_step": kind.epsilon or _ANY_EPSILON,
+        }
+
+    @cached_property
+    def failure_probability(self) -> float:
+        """Bound on the probability that any score is off by the declared epsilon."""
+        if self.adaptive:
+            return failure_probability(k=self.used, epsilon=self.epsilon, **self.planned())
+        return min(1.0, self.analysis.failure_probability + math.fsum(self._tails[len(self.own) :]))
+
+    @cached_property
+    def tolerance(self) -> float:
+        """The smallest epsilon that still holds for all of them, with probability 1 - delta."""
+        if self.adaptive:
+            return tolerance(k=self.used, delta=self.declared.delta, **self.planned())
+        own = self.analysis.tolerance
+        if not self.elsewhere:
+            return own
+        rest = self.declared.delta * len(self.elsewhere) / self.used
+        nearest = min((Fraction(use.wrong, use.n) for use in self.elsewhere), key=lambda p: abs(p - Fraction(1, 2)))
+        return max(own, tolerance(k=len(self.elsewhere), n=self.n, delta=rest, error=nearest, bound="union"))
+
+    @property
+    def effective(self) -> float:
+        """Effective number of models; those elsewhere count in full."""
+        return self.analysis.effective_models + len(self.elsewhere)
+
+    @property
+    def holds(self) -> bool:
+        """Whether the declared epsilon still holds."""
+        return self.failure_probability <= self.declared.delta
+
+    @cached_property
+    def remaining(self) -> int | None:
+        """How many more models like those so far there may be by the bound; None where there is no limit."""
+        kind, left = self.declared, self.declared.delta - self.failure_probability
+        if left < 0:
+            return 0
+        if self.adaptive or kind.bound == "naive-bayes":
+            # One model alone says nothing of how similar the next one will be.
+            planned = self.planned("union" if len(self.own) == 1 else None)
+            total = max_models(epsilon=self.epsilon, delta=kind.delta, **planned)
+            return None if total >= MOST_MODELS else max(0, total - self.used)
+        if kind.bound == "bootstrap":
+            # It grows with the effective number of models; those to come are taken to add as much as those so far.
+            union = self.union_end
+            return None if union is None else max(0, math.floor(union * self.used / self.effective) - self.used)
+        if kind.bound in ("union", "theorem-2") or len(self.own) == 1:
+            return _quotient(left, self.failure_probability / self.used)
+        spent = math.fsum(self._tails[len(self.own) :])
+        deviation = GrowingTree(self.n, self.epsilon).deviation
+        mixture = models_by_anchor(outcomes_of(self.own), self.analysis.similarity, deviation, kind.delta - spent)
+        # Where what they cost on average is lost in rounding, the mixture alone says how many.
+        linear = _quotient(left, self._cost()) or 0
+        return None if mixture >= MOST_MODELS else max(linear, math.floor(mixture) - len(self.own))
+
+    def _cost(self) -> float:
+        """Return what those of several models that came after the first cost on average; it had none to be like."""
+        alone = math.fsum(self._tails[: len(self.own)]) / len(self.own)
+        return (self.analysis.failure_probability - alone) / (len(self.own) - 1)
+
+    @cached_property
+    def union_end(self) -> int | None:
+        """After how many models the plain union bound ends; None where it never does."""
+        kind = self.declared
+        if self.adaptive:
+            total = max_models(epsilon=self.epsilon, delta=kind.delta, **self.planned("union"))
+            return None if total >= MOST_MODELS else total
+        spent = np.cumsum(self._tails)
+        if spent[-1] > kind.delta:
+            return int(np.searchsorted(spent, kind.delta, side="right"))
+        more = _quotient(kind.delta - float(spent[-1]), float(spent[-1]) / self.used)
+        return None if more is None else self.used + more
+
+    @property
+    def limit(self) -> int | None:
+        """How many more models there may be, by the bound and by `max_uses`; None where there is no limit."""
+        limits = [] if self.declared.epsilon is None else [self.remaining]
+        if self.declared.max_uses is not None:
+            limits.append(max(0, self.declared.max_uses - self.used))
+        return min((one for one in limits if one is not None), default=None)
+
+    @property
+    def share_used(self) -> float:
+        """Part of the budget that is used, in [0, 1]."""
+        return 0.0 if self.limit is None else self.used / (self.used + self.limit)
+
+    @property
+    def mode_statement(self) -> str:
+        """One sentence on non-adaptive or adaptive use."""
+        return describe_mode(self.declared.mode, self.declared.feedback)
+
+
+def outcomes_of(uses: Sequence[Use]) -> PackedOutcomes:
+    """Return the outcome matrix of uses of one hold-out."""
+    bits = np.frombuffer(b"".join(use.outcomes for use in uses), np.uint8)
+    return PackedOutcomes(bits.reshape(len(uses), -1), uses[0].n)
+
+
+def _quotient(left: float, cost: float) -> int | None:
+    return None if cost <= 0 or left / cost >= float(MOST_MODELS) else math.floor(left / cost)

@@ -1,0 +1,206 @@
+"""``dscore holdout status``: what is used, what still holds, what remains."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pytest_dscore.errors import DScoreError
+from pytest_dscore.holdout.checks import open_unit
+from pytest_dscore.holdout.commands._budget import Budget
+from pytest_dscore.holdout.commands._ledgers import Project, add_ledger_options, matching, project_of
+from pytest_dscore.holdout.commands._text import percent, percent_above, plain, wrapped
+from pytest_dscore.holdout.ledger import HoldoutIdentity, Ledger, Retirement
+from pytest_dscore.holdout.planning import CouplingWarning
+from pytest_dscore.holdout.search import format_count
+
+#: The bounds that do not look at how alike the models are.
+_BLIND = ("union",)
+
+
+@dataclass(frozen=True)
+class Found:
+    """A hold-out on record with its budget and, if it was retired, the record of that."""
+
+    ledger: str
+    identity: HoldoutIdentity
+    budget: Budget
+    retired: Retirement | None
+
+    @property
+    def spent(self) -> bool:
+        """Whether another model must be refused; a retired hold-out has no budget to spend."""
+        return self.retired is None and self.budget.limit == 0
+
+
+def add_to(commands: Any) -> None:
+    """Add the sub-command."""
+    parser = commands.add_parser("status", help="models used, what still holds, what remains")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="hold-outs, by name or digest; default: all")
+    parser.add_argument("--epsilon", type=float, help="in place of the project's")
+    parser.add_argument("--delta", type=float, help="in place of the project's")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_ledger_options(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the state of each hold-out; return 1 if the budget of any is spent."""
+    for name in ("epsilon", "delta"):
+        if getattr(options, name) is not None:
+            open_unit(getattr(options, name), f"--{name}")
+    project = project_of(options, epsilon=options.epsilon, delta=options.delta)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CouplingWarning)  # `Analysis.note` says it too
+        found = list(find(project, options.names, epsilon=options.epsilon, delta=options.delta))
+        if options.json:
+            print(json.dumps([as_json(one) for one in found], indent=2))
+        else:
+            for number, one in enumerate(found):
+                print("\n".join(([""] if number else []) + lines(one)))
+            for line in _not_used(project, options.names, found):
+                print(line)
+    return int(any(one.spent for one in found))
+
+
+def find(project: Project, names: list[str], **override: Any) -> Iterator[Found]:
+    """Yield the hold-outs on record that are wanted, ledger by ledger.
+
+    Raises
+    ------
+    DScoreError
+        A name is neither declared nor on record.
+    """
+    seen: set[str] = set()
+    for url in project.urls():
+        ledger = project.open(url)
+        identities = ledger.holdouts()
+        wanted = {one.digest for name in names for one in matching(identities, name)}
+        seen.update(name for name in names if list(matching(identities, name)))
+        retired = {one.holdout: one for one in ledger.history() if isinstance(one, Retirement)}
+        for identity in identities:
+            if (not names or identity.digest in wanted) and _is_here(project, identity, url):
+                budget = _budget(project, ledger, identity, url, override)
+                ended = next((retired[o.digest] for o in ledger.related(identity) if o.digest in retired), None)
+                yield Found(ledger.where, identity, budget, ended)
+    for name in names:
+        if name not in seen and name not in project.declared:
+            raise DScoreError(f"there is no hold-out {name!r}, neither in the project nor on record")
+
+
+def _is_here(project: Project, identity: HoldoutIdentity, url: str) -> bool:
+    """Whether the settings of a hold-out's name, if any, mean this ledger."""
+    declared = project.declared.get(identity.name)
+    return project.url is not None or declared is None or declared.ledger == url
+
+
+def _budget(project: Project, ledger: Ledger, identity: HoldoutIdentity, url: str, override: dict[str, Any]) -> Budget:
+    declared = project.settings_of(identity, url)
+    declared = replace(declared, **{key: value for key, value in override.items() if value is not None})
+    uses = ledger.uses(identity)
+    own = tuple(use for use in uses if use.holdout == identity.digest)
+    return Budget(declared, own, tuple(use for use in uses if use.holdout != identity.digest))
+
+
+def sentence(budget: Budget, name: str) -> str:
+    """Return the one sentence that says it all."""
+    used = budget.used
+    head = f"hold-out '{name}': {used:,} model{'s' if used != 1 else ''} used ({budget.effective:.0f} effective)"
+    epsilon = budget.declared.epsilon
+    if epsilon is None:
+        return f"{head}, +-{percent_above(budget.tolerance)} still holds; no epsilon is declared to count against"
+    if budget.holds:
+        more = "any number" if budget.remaining is None else format_count(budget.remaining)
+        alike = "" if budget.declared.bound in _BLIND or used == 1 else " at this similarity"
+        middle = f"{more} more{alike} before +-{percent(epsilon)} no longer holds"
+    else:
+        middle = f"+-{percent(epsilon)} no longer holds, only +-{percent_above(budget.tolerance)} does"
+    end = budget.union_end
+    if end is None:
+        return f"{head}, {middle}; the plain union bound would have no end"
+    return (
+        f"{head}, {middle}; the plain union bound would {'have ended' if end < used else 'end'} at {format_count(end)}"
+    )
+
+
+def lines(found: Found) -> list[str]:
+    """Return what is printed of one hold-out."""
+    budget, kind = found.budget, found.budget.declared
+    text = wrapped(sentence(budget, found.identity.name))
+    rows = [
+        ("still holds", f"+-{percent_above(budget.tolerance)} with probability {percent(1 - kind.delta)}"),
+        ("by bound", f"{kind.bound}{_method(budget)}"),
+        ("examples", f"{budget.n:,} (hold-out {found.identity.digest[:12]} of {found.ledger})"),
+    ]
+    if budget.elsewhere:
+        others = f"{len(budget.elsewhere):,} of these models were scored on hold-outs that share examples with it"
+        rows.append(("of these", f"{others}; each is charged at the union price"))
+    if kind.max_uses is not None:
+        rows.append(("max_uses", f"{kind.max_uses:,}, {max(0, kind.max_uses - budget.used):,} left"))
+    if found.retired is not None:
+        rows.append(("retired", f"on {found.retired.when[:10]}: {found.retired.why}"))
+    elif found.spent:
+        rows.append(("SPENT", "no further model may be scored on it: retire it and go on with new examples"))
+    elif kind.warn_at is not None and budget.share_used >= kind.warn_at:
+        rows.append(("WARNING", f"{percent(budget.share_used)} of the budget is used"))
+    for title, content in rows:
+        text += wrapped(content, f"  {title:13}")
+    return text + wrapped(budget.mode_statement, "  ")
+
+
+def _method(budget: Budget) -> str:
+    """Return in words what the figure rests on."""
+    analysis = budget.analysis
+    method = "" if analysis.method == budget.declared.bound else f" ({analysis.method})"
+    seen = "error rates and similarities are taken to be those seen on the test set"
+    return f"{method}; {analysis.note or seen}"
+
+
+def as_json(found: Found) -> dict[str, Any]:
+    """Return what is printed of one hold-out for a machine; null for what has no limit or is not declared."""
+    budget, kind = found.budget, found.budget.declared
+    known = kind.epsilon is not None
+    return {
+        "name": found.identity.name,
+        "digest": found.identity.digest,
+        "ledger": found.ledger,
+        "examples": budget.n,
+        "models_used": budget.used,
+        "models_of_related_holdouts": len(budget.elsewhere),
+        "effective_models": budget.effective,
+        "epsilon": kind.epsilon,
+        "delta": kind.delta,
+        "bound": kind.bound,
+        "method": budget.analysis.method,
+        "note": budget.analysis.note,
+        "mode": kind.mode,
+        "feedback": kind.feedback,
+        "mode_statement": budget.mode_statement,
+        "failure_probability": budget.failure_probability if known else None,
+        "epsilon_guaranteed": budget.tolerance,
+        "holds": budget.holds if known else None,
+        "models_remaining": budget.remaining if known else None,
+        "union_bound_ends_at": budget.union_end if known else None,
+        "max_uses": kind.max_uses,
+        "share_used": budget.share_used,
+        "spent": found.spent,
+        "retired": None if found.retired is None else found.retired.why,
+    }
+
+
+def _not_used(project: Project, names: list[str], found: list[Found]) -> Iterator[str]:
+    """Yield a line for each hold-out that is declared and has no use on record."""
+    on_record = {one.identity.name for one in found}
+    idle = [name for name in project.declared if name not in on_record and (not names or name in names)]
+    for name in idle:
+        yield from wrapped(f"hold-out '{name}': no use is on record under this name")
+    strangers = sorted(on_record - project.declared.keys()) if not names else []
+    if idle and strangers:
+        listed = ", ".join(f"'{plain(name)}'" for name in strangers)
+        yield from wrapped(f"Its data may be on record under another name, and is then charged there: {listed}.")
+    if not project.declared and not found:
+        yield "no hold-out is declared in the project, and none is on record"

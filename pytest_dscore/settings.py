@@ -132,7 +132,7 @@ def load_settings(root: Path, operators: Iterable[str]) -> Settings:
     table = _read_table(root / "pyproject.toml")
     if "holdouts" in table:
         raise SettingsError(
-            "[tool.dscore.holdouts] is read by the dscore holdout commands only and pytest does not gate it yet: keep it "
+            "[tool.dscore.holdouts] is read by the dscore holdout commands only, pytest does not gate it yet: keep it "
             "in a pyproject.toml of its own (dscore holdout ... --root DIR), so that nobody takes it for guarded"
         )
     models, junit = table.pop("models", None), table.pop("junit_properties", True)

@@ -112,6 +112,7 @@ class Session:
     classes: int = 0
     predicted: set[int] = field(default_factory=set)
     looks_like_probabilities: bool = True
+    disposable: bool = False
     clean: Tensor = field(default_factory=lambda: torch.empty(0))
     _dtype: torch.dtype = field(init=False)
 
@@ -124,8 +125,8 @@ class Session:
         self.mutator.region = region
         try:
             with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.plan.bf16):
-                # A copy, as a model may write to its input.
-                output = self.model(images.to(self._dtype, copy=True))
+                # A copy of what is used again, as a model may write to its input.
+                output = self.model(images.to(self._dtype, copy=not self.disposable))
         except (DScoreError, KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:  # pytest.skip() in a forward pass must not skip the gate.
@@ -211,8 +212,10 @@ def _passes(session: Session, images: Tensor, labels: Tensor) -> Iterator[Tensor
     for row, col in regions(plan.n):
         yield session.hits(images, labels, f"when the {region_name(row, col, plan.n)} region is mutated", (row, col))
     moved = shifts(images, plan.n, plan.padding, fill)
+    session.disposable = True
     for (row, col), shifted in zip(regions(plan.n), moved, strict=True):
         yield session.hits(shifted, labels, f"when the object is {place_name(row, col, plan.n)}")
+    session.disposable = False
 
 
 def _check_identity(session: Session, images: Tensor) -> None:

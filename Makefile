@@ -3,12 +3,14 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: gate test check postgres clean
+.PHONY: gate test check suite postgres clean
 
 gate: $(VENV)/.gate  ## Gate the bundled digits model; leaves report.xml
 	$(BIN)/pytest --dscore pyproject.toml fixtures --junitxml=report.xml
 
-test: $(VENV)/.test check postgres  ## Lint, types, and the whole test suite
+test: check suite  ## Lint, types, and the whole test suite
+
+suite: $(VENV)/.test postgres
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --durations=10
 
 check: $(VENV)/.test

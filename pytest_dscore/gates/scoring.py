@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -36,6 +37,7 @@ ProgressBar = Callable[[str], AbstractContextManager[Progress | None]]
 _SUMMARY_KEYS = {"form", "bootstrap", "confidence", *GATES}
 
 
+@functools.cache
 def versions() -> dict[str, str]:
     """What a score depends on besides model, data and settings."""
     return {

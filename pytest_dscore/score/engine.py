@@ -112,7 +112,6 @@ class Session:
     classes: int = 0
     predicted: set[int] = field(default_factory=set)
     looks_like_probabilities: bool = True
-    disposable: bool = False
     clean: Tensor = field(default_factory=lambda: torch.empty(0))
     _dtype: torch.dtype = field(init=False)
 
@@ -121,12 +120,11 @@ class Session:
         self._dtype = next(floats, torch.float32)
 
     def logits(self, images: Tensor, region: tuple[int, int] | None = None) -> Tensor:
-        """One forward pass (B, c), of the mutant for `region` where given."""
+        """One forward pass (B, c), of the mutant for `region` where given; the model may write to `images`."""
         self.mutator.region = region
         try:
             with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.plan.bf16):
-                # A copy of what is used again, as a model may write to its input.
-                output = self.model(images.to(self._dtype, copy=not self.disposable))
+                output = self.model(images.to(self._dtype))
         except (DScoreError, KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:  # pytest.skip() in a forward pass must not skip the gate.
@@ -187,6 +185,7 @@ def hit_blocks(session: Session, examples: Examples, progress: Progress | None =
             labels = examples.labels[start:stop].to(session.device)
             if start == 0:
                 _check_identity(session, images)
+                _check_batch(session, images)
                 _check_labels(session, examples.labels)
             rows = []
             for row in _passes(session, images, labels):
@@ -197,6 +196,7 @@ def hit_blocks(session: Session, examples: Examples, progress: Progress | None =
         yield Block(start, stop, block)
     with torch.no_grad():
         _check_again(session, _batch(examples, 0, len(session.clean), session.device))
+    _check_outputs(session)
 
 
 def _batch(examples: Examples, start: int, stop: int, device: torch.device) -> Tensor:
@@ -208,14 +208,14 @@ def _batch(examples: Examples, start: int, stop: int, device: torch.device) -> T
 def _passes(session: Session, images: Tensor, labels: Tensor) -> Iterator[Tensor]:
     plan = session.plan
     fill = plan.fill.to(images)
-    yield session.clean_hits(images, labels)
+    yield session.clean_hits(images.clone(), labels)
     for row, col in regions(plan.n):
-        yield session.hits(images, labels, f"when the {region_name(row, col, plan.n)} region is mutated", (row, col))
+        yield session.hits(
+            images.clone(), labels, f"when the {region_name(row, col, plan.n)} region is mutated", (row, col)
+        )
     moved = shifts(images, plan.n, plan.padding, fill)
-    session.disposable = True
     for (row, col), shifted in zip(regions(plan.n), moved, strict=True):
         yield session.hits(shifted, labels, f"when the object is {place_name(row, col, plan.n)}")
-    session.disposable = False
 
 
 def _check_identity(session: Session, images: Tensor) -> None:
@@ -223,11 +223,11 @@ def _check_identity(session: Session, images: Tensor) -> None:
     few = images[:_CHECKED_EXAMPLES]
     if not torch.equal(shift(few, Padding(0, 0, 0, 0), session.plan.fill.to(few)), few):
         raise DScoreError("resizing images without a shift changes them on this device: score on the CPU")
-    clean = session.clean = session.logits(few)
+    clean = session.clean = session.logits(few.clone())
     session.mutator.require_a_map()
     # A mutant whose operator does nothing takes every step of a real one.
     operator, session.mutator.operator = session.mutator.operator, _do_nothing
-    again = session.logits(few, (0, 0))
+    again = session.logits(few.clone(), (0, 0))
     session.mutator.operator = operator
     session.classes = max(2, clean.shape[1])
     same = torch.equal(predictions(clean, "on the unchanged data"), predictions(again, "on the unchanged data"))
@@ -237,8 +237,10 @@ def _check_identity(session: Session, images: Tensor) -> None:
             "make its evaluation mode deterministic (dropout called with training=True? random augmentation inside?)"
         )
 
-    alone = session.logits(few[:2])
-    if not _close(alone, clean[:2]):
+
+def _check_batch(session: Session, images: Tensor) -> None:
+    """Before scoring: an example's logits must not depend on its batch."""
+    if not _close(session.logits(images[:2].clone()), session.clean[:2]):
         raise DScoreError(
             "the model's logits of an image depend on the other images in the batch, so its score would depend on "
             "batch_size: use statistics of the training data, such as nn.BatchNorm2d in evaluation mode"
@@ -247,11 +249,15 @@ def _check_identity(session: Session, images: Tensor) -> None:
 
 def _check_again(session: Session, few: Tensor) -> None:
     """After scoring: the model must still answer as it did before."""
-    if not _close(session.logits(few), session.clean):
+    if not _close(session.logits(few.clone()), session.clean):
         raise DScoreError(
             "the model gives other logits after the passes than before them: make its evaluation mode free of state "
             "(a counter, a running mean or a hidden state that forward changes?)"
         )
+
+
+def _check_outputs(session: Session) -> None:
+    """After scoring: a single output must be a logit."""
     if session.looks_like_probabilities:
         raise DScoreError(
             "the model's single output lies between 0 and 1 for every image, so it looks like a probability: return "
@@ -269,8 +275,7 @@ def _check_labels(session: Session, labels: Tensor) -> None:
     if int(labels[worst]) >= session.classes:
         raise DScoreError(
             f"label {int(labels[worst])} of row {worst} is out of range: the model tells {session.classes} classes "
-            "apart (0 to "
-            f"{session.classes - 1})"
+            f"apart (0 to {session.classes - 1})"
         )
 
 

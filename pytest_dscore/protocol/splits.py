@@ -181,6 +181,7 @@ def is_partition(folds: Sequence[Fold], rows: int) -> bool:
 
 
 def as_fold(pair: Any, name: str, number: int) -> Fold:
+    """Two arrays of row numbers from what a splitter yields: integers or a boolean mask for each part."""
     try:
         train, test = (np.asarray(part) for part in pair)
     except (TypeError, ValueError) as error:

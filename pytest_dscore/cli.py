@@ -80,8 +80,8 @@ def _describe(error: Exception) -> str:
 
 
 def _sentence(message: str, prog: str) -> str:
-    from pytest_dscore.holdout.commands._text import wrapped
     from pytest_dscore.holdout.ledger.urls import redact
+    from pytest_dscore.report.text import wrapped
 
     return "\n".join(wrapped(redact(f"{prog}: error: {message}"))) + "\n"
 

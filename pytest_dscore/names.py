@@ -21,3 +21,10 @@ def unknown_name(what: str, given: object, valid: Iterable[str]) -> str:
     near = difflib.get_close_matches(str(given), names, n=1, cutoff=0.5)
     hint = f"; did you mean '{near[0]}'?" if near else "."
     return f"{what} {str(given)!r} does not exist{hint} Valid: {', '.join(names)}"
+
+
+#: The markers of gates and what `pytest --markers` says of them.
+MARKERS = {
+    "dscore": "dscore(model=NAME, min_score=..., n=..., ...): gate a declared model by its D-Score; needs --dscore",
+    "holdout": "holdout(NAME): score models on a declared hold-out, within its budget; needs --dscore",
+}

@@ -1,4 +1,4 @@
-"""The pytest plugin: options, the marker and the fixture; everything heavy is imported only with ``--dscore``."""
+"""The pytest plugin: options, markers and fixtures; everything heavy is imported only with ``--dscore``."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_dscore.names import MARKERS
+
 if TYPE_CHECKING:
+    from pytest_dscore.gates.holdout_use import Holdout
     from pytest_dscore.gates.session import GateSession
     from pytest_dscore.score import DScore
 
-MARKER = "dscore(model=NAME, min_score=..., n=..., ...): gate a declared model by its D-Score; needs --dscore"
 SKIPPED = "D-Score gate: runs with pytest --dscore"
 SESSION = "dscore-session"
 
@@ -22,7 +24,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--dscore",
         action="store_true",
         default=False,
-        help="score the models declared in [tool.dscore] of pyproject.toml; each threshold is a test",
+        help="judge what [tool.dscore] of pyproject.toml declares, and the marked tests; each threshold is a test",
     )
     group.addoption(
         "--dscore-no-cache",
@@ -40,8 +42,9 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker, and the gate itself where it is asked for."""
-    config.addinivalue_line("markers", MARKER)
+    """Register the markers, and the gate itself where it is asked for."""
+    for line in MARKERS.values():
+        config.addinivalue_line("markers", line)
     if config.getoption("dscore"):
         from pytest_dscore.gates.session import GateSession
 
@@ -53,14 +56,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("dscore"):
         return
     for item in items:
-        if item.get_closest_marker("dscore"):
+        if any(item.get_closest_marker(name) for name in MARKERS):
             item.add_marker(pytest.mark.skip(reason=SKIPPED))
 
 
 @pytest.fixture
 def dscore(request: pytest.FixtureRequest) -> DScore:
     """The D-Score of the model named by ``@pytest.mark.dscore(model=...)``: every f_i and a_i, v_robust, intervals."""
+    return _session(request).scores.result_for(request.node)
+
+
+@pytest.fixture
+def holdout(request: pytest.FixtureRequest) -> Holdout:
+    """The hold-out named by ``@pytest.mark.holdout(NAME)``: evaluate models on it, each charged before it is scored."""
+    return _session(request).holdouts.fixture(request.node)
+
+
+def _session(request: pytest.FixtureRequest) -> GateSession:
     session: GateSession | None = request.config.pluginmanager.get_plugin(SESSION)
     if session is None:
         pytest.skip(SKIPPED)
-    return session.result_for(request.node)
+    return session

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from pytest_dscore.figure import Figure
 
 Outcome = Literal["pass", "fail", "error", "report"]
+Kind = Literal["model", "holdout", "protocol"]
 
 #: Names of figures as a reader sees them.
 LABELS = {
@@ -28,7 +29,7 @@ class Verdict:
     Parameters
     ----------
     subject
-        Name of the model.
+        Name of the model, hold-out or protocol.
     gate
         Name of the threshold, such as ``min_score``; empty where a test only reports figures.
     outcome
@@ -43,6 +44,8 @@ class Verdict:
         Every estimate with its interval.
     facts
         Settings, grids and fingerprints, as built-in types only: what pytest-xdist and JUnit can carry.
+    kind
+        What the subject is.
     """
 
     subject: str
@@ -53,6 +56,7 @@ class Verdict:
     figure: str = ""
     figures: Mapping[str, Figure] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
+    kind: Kind = "model"
 
     def to_json(self) -> str:
         """One string: it crosses process borders whatever its parts, where execnet refuses all but built-in types."""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_dscore.errors import SettingsError
-from pytest_dscore.settings import GATES, Settings, key_line, load_settings, marker_settings
+from pytest_dscore.settings import GATES, HoldoutSettings, Settings, key_line, load_settings, marker_settings
 
 OPERATORS = ("delete", "invert", "noise", "shuffle")
 MODEL = '[tool.dscore.models.{name}]\nfactory = "a.b:C.d"\ndata = "x:y"\n'
@@ -184,9 +184,7 @@ FILES = {
     "the table of an option of pytest": ("[tool.pytest.dscore]\nmin_score = 0.5", NO_TABLE),
     "syntax": ("[tool.dscore\nn = 3", "pyproject.toml cannot be read: "),
     "twice": ("[tool.dscore]\nn = 3\nn = 4", "pyproject.toml cannot be read: "),
-    "no models": ("[tool.dscore]\nmin_score = 0.5", "declares no model"),
-    "empty models": ("[tool.dscore.models]", "declares no model"),
-    "models are text": ("[tool.dscore]\nmodels = 'tiny'", "declares no model"),
+    "models are text": ("[tool.dscore]\nmodels = 'tiny'", "[tool.dscore.models] must hold a table for each of them"),
     "model is text": ("[tool.dscore]\nmodels.tiny = 'a:b'", "[tool.dscore.models.tiny] must be a table"),
     "no threshold": (TINY, "[tool.dscore.models.tiny] has no threshold, so it would always pass: set one of min_score"),
     "name with a space": (MODEL.format(name='"a b"') + "min_score = 0.5", "letters, digits and . _ - only"),
@@ -233,13 +231,13 @@ def settings(tmp_path: Path) -> Settings:
 
 
 def test_a_marker_replaces_keys_and_inherits_no_threshold(settings: Settings) -> None:
-    name, model = marker_settings({"model": "tiny", "n": 2, "max_v_robust": 1}, settings, OPERATORS)
+    name, model = marker_settings({"model": "tiny", "n": 2, "max_v_robust": 1}, settings.models, OPERATORS)
     assert (name, model.n, model.operator, model.factory) == ("tiny", 2, "noise", "a.b:C.d")
     assert model.thresholds() == {"max_v_robust": 1.0}
 
 
 def test_a_marker_may_use_tuples(settings: Settings) -> None:
-    _, model = marker_settings({"model": "tiny", "pad": (1, 2), "fill": (0.5,)}, settings, OPERATORS)
+    _, model = marker_settings({"model": "tiny", "pad": (1, 2), "fill": (0.5,)}, settings.models, OPERATORS)
     assert (model.pad, model.fill) == ([1, 2], [0.5])
 
 
@@ -256,7 +254,7 @@ def test_a_marker_may_use_tuples(settings: Settings) -> None:
 )
 def test_an_unusable_marker(settings: Settings, keywords: dict[str, Any], parts: list[str]) -> None:
     with pytest.raises(SettingsError) as caught:
-        marker_settings(keywords, settings, OPERATORS)
+        marker_settings(keywords, settings.models, OPERATORS)
     for part in parts:
         assert part in str(caught.value)
 
@@ -274,7 +272,7 @@ def test_an_unusable_marker(settings: Settings, keywords: dict[str, Any], parts:
 )
 def test_key_line(tmp_path: Path, text: str, key: str, line: int | None) -> None:
     (tmp_path / "pyproject.toml").write_text(text)
-    assert key_line(tmp_path, "tiny", key) == line
+    assert key_line(tmp_path, "models.tiny", key) == line
 
 
 def test_every_gate_judges_a_figure_of_the_result() -> None:
@@ -283,8 +281,70 @@ def test_every_gate_judges_a_figure_of_the_result() -> None:
     assert set(GATES.values()) <= set(DScore.__dataclass_fields__)
 
 
-def test_a_holdout_that_no_gate_guards_is_not_taken_in_silence(tmp_path: Path) -> None:
-    table = '[tool.dscore]\nmin_score = 0.5\n[tool.dscore.models.m]\nfactory = "a:b"\ndata = "a:c"\n'
-    (tmp_path / "pyproject.toml").write_text(f"{table}[tool.dscore.holdouts.test]\nepsilon = 0.02\n")
-    with pytest.raises(SettingsError, match=r"pytest does not gate it yet"):
-        load_settings(tmp_path, ("delete",))
+HOLDOUT = '[tool.dscore.holdouts.test]\ndata = "a:b"\nepsilon = 0.02\n'
+
+
+def holdout(tmp_path: Path, more: str = "") -> HoldoutSettings:
+    (tmp_path / "pyproject.toml").write_text(HOLDOUT + more, encoding="utf-8")
+    return load_settings(tmp_path, OPERATORS).holdouts["test"]
+
+
+def test_a_holdout_needs_no_model(tmp_path: Path) -> None:
+    found = holdout(tmp_path)
+    assert (found.delta, found.bound, found.mode, found.feedback) == (0.05, "best", "non-adaptive", "exact")
+    assert (found.ledger, found.charge, found.max_uses, found.min_accuracy) == (".dscore/ledger", "all", None, None)
+
+
+def test_a_password_in_a_ledgers_url_is_in_no_repr(tmp_path: Path) -> None:
+    assert "hunter2" not in repr(holdout(tmp_path, 'ledger = "postgresql+psycopg://me:hunter2@host/db"\n'))
+
+
+HOLDOUTS = {
+    "epsilon": ("epsilon = 2", "[tool.dscore.holdouts.test] epsilon = 2 cannot be used: give a number between 0 and 1"),
+    "delta": ("delta = 0", "delta = 0 cannot be used"),
+    "NaN": ("delta = nan", "delta = nan cannot be used"),
+    "bound": ("bound = 'onion'", "give one of best, union"),
+    "mode": ("mode = 'adaptve'", 'give "non-adaptive" or "adaptive"'),
+    "feedback": ("feedback = 1", 'give "exact", "pass-fail" or "ladder"'),
+    "charge": ("charge = 'none'", 'give "all" or "clean"'),
+    "no uses": ("max_uses = 0", "give a whole number >= 1"),
+    "warning": ("warn_at = 1.5", "give a number between 0 and 1, such as 0.8"),
+    "empty ledger": ("ledger = ''", 'ledger cannot be used: give a directory, "git:REF"'),
+    "secret": ("ledger = ['postgresql://me:hunter2@host/db']", "ledger cannot be used"),
+    "misspelt": ("epsilom = 0.02", "key 'epsilom' does not exist; did you mean 'epsilon'?"),
+    "adaptive, of what was seen": (
+        "mode = 'adaptive'\nbound = 'bootstrap'",
+        "bound = 'bootstrap' knows only",
+    ),
+    "feedback without adaptive": ("feedback = 'ladder'", "only counts with mode = 'adaptive'"),
+    "pass-fail at nothing": ("mode = 'adaptive'\nfeedback = 'pass-fail'", "needs min_accuracy"),
+    "a ladder and a threshold": (
+        "mode = 'adaptive'\nfeedback = 'ladder'\nmin_accuracy = 0.9",
+        "min_accuracy does not go with feedback = 'ladder'",
+    ),
+}
+
+
+@pytest.mark.parametrize(("line", "part"), HOLDOUTS.values(), ids=HOLDOUTS)
+def test_an_unusable_holdout(tmp_path: Path, line: str, part: str) -> None:
+    base = HOLDOUT.replace("epsilon = 0.02\n", "") if line.startswith("epsilon =") else HOLDOUT
+    (tmp_path / "pyproject.toml").write_text(f"{base}{line}\n", encoding="utf-8")
+    with pytest.raises(SettingsError) as caught:
+        load_settings(tmp_path, OPERATORS)
+    assert part in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("key", ["data", "epsilon"])
+def test_a_holdout_without(tmp_path: Path, key: str) -> None:
+    lines = [line for line in HOLDOUT.splitlines() if not line.startswith(key)]
+    (tmp_path / "pyproject.toml").write_text("\n".join(lines), encoding="utf-8")
+    with pytest.raises(SettingsError, match=rf"\[tool.dscore.holdouts.test\] {key} is missing: give "):
+        load_settings(tmp_path, OPERATORS)
+
+
+def test_a_model_and_a_holdout_of_one_name(tmp_path: Path) -> None:
+    text = TINY + "min_score = 0.5\n" + HOLDOUT.replace("test", "tiny")
+    (tmp_path / "pyproject.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(SettingsError, match="a model and a hold-out are both called 'tiny'"):
+        load_settings(tmp_path, OPERATORS)

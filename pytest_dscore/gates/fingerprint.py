@@ -14,7 +14,7 @@ import io
 import re
 import sys
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -41,15 +41,20 @@ def model_fingerprint(model: nn.Module, factory: str, root: Path) -> str:
     root
         pytest's rootdir: what lies below it is the project.
     """
+    built_by = getattr(inspect.unwrap(resolve(factory, "factory")), "__module__", "")
+    return module_fingerprint(model, root, {factory.partition(":")[0], built_by})
+
+
+def module_fingerprint(model: nn.Module, root: Path, modules: Iterable[str] = ()) -> str:
+    """The same without a factory; `modules` are further ones whose source counts."""
     digest = hashlib.sha256()
     for name, value in sorted(_state(model), key=lambda pair: pair[0]):
         digest.update(name.encode())
         digest.update(_bytes(value))
     # Some classes print their address.
     digest.update(re.sub(r"0x[0-9a-f]+", "", repr(model)).encode())
-    built_by = getattr(inspect.unwrap(resolve(factory, "factory")), "__module__", "")
     classes = {base.__module__ for module in model.modules() for base in type(module).__mro__}
-    for name in sorted(_with_imports({factory.partition(":")[0], built_by, *classes}, root)):
+    for name in sorted(_with_imports({*modules, *classes}, root)):
         digest.update(f"{name} {source_of(name)}".encode())
     return digest.hexdigest()
 

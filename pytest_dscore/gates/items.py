@@ -1,18 +1,48 @@
-"""Declared models as collected tests: one item per gate, in a file node for pyproject.toml."""
+"""Declared gates as collected tests: one item for each, in a file node for pyproject.toml."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_dscore.settings import ModelSettings, key_line
+from pytest_dscore.settings import key_line
 
 if TYPE_CHECKING:
     from pytest_dscore.gates.session import GateSession
+
+#: A JUnit property; its value must be a built-in type, as NumPy's kill a run under xdist.
+Property = tuple[str, str | int | float]
+
+
+@dataclass(frozen=True)
+class DeclaredGate:
+    """One gate that pyproject.toml declares.
+
+    Parameters
+    ----------
+    subject, gate
+        Together the test's name: ``dscore[SUBJECT-GATE]``.
+    table
+        Where it is declared, below ``tool.dscore``, such as ``models.digits``.
+    key
+        The key there.
+    known
+        Properties that are known before it is judged, so that JUnit has them whatever happens.
+    judge
+        Called with the item; fails it where the gate is not met.
+    """
+
+    subject: str
+    gate: str
+    table: str
+    key: str
+    known: tuple[Property, ...]
+    judge: Callable[[pytest.Item], None]
 
 
 class ProjectFile(pytest.File):
@@ -28,32 +58,28 @@ class ProjectFile(pytest.File):
         return node
 
     def collect(self) -> Iterator[pytest.Item]:
-        for name, settings in self.gates.settings.models.items():
-            for gate, threshold in settings.thresholds().items():
-                label = f"dscore[{name}-{gate}]"
-                # The id is given whole: pytest >= 9.2 splits off brackets when it reads one from its cache.
-                item: GateItem = GateItem.from_parent(self, name=label, nodeid=f"{self.nodeid}::{label}")
-                item.declare(self.gates, name, settings, gate, threshold)
-                yield item
+        for declared in self.gates.declared():
+            label = f"dscore[{declared.subject}-{declared.gate}]"
+            # The id is given whole: pytest >= 9.2 splits off brackets when it reads one from its cache.
+            item: GateItem = GateItem.from_parent(self, name=label, nodeid=f"{self.nodeid}::{label}")
+            item.declare(declared, self.gates)
+            yield item
 
 
 class GateItem(pytest.Item):
-    """One threshold of one declared model."""
+    """One declared gate."""
 
-    gates: GateSession
-    model: str
-    settings: ModelSettings
-    thresholds: dict[str, float]
+    declared: DeclaredGate
 
-    def declare(self, gates: GateSession, model: str, settings: ModelSettings, gate: str, threshold: float) -> None:
+    def declare(self, declared: DeclaredGate, gates: GateSession) -> None:
         """Say what the item judges."""
-        self.gates, self.model, self.settings, self.thresholds = gates, model, settings, {gate: threshold}
-        self.line = key_line(gates.settings.root, model, gate)
+        self.declared = declared
+        self.line = key_line(gates.settings.root, declared.table, declared.key)
         self.add_marker(pytest.mark.dscore)
-        gates.announce(self, model, self.thresholds)
+        gates.recorder.announce(self, declared.known)
 
     def runtest(self) -> None:
-        self.gates.enforce(self, self.model, self.settings, self.thresholds)
+        self.declared.judge(self)
 
     def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
         return self.path, self.line, self.name
@@ -70,6 +96,6 @@ def location(item: pytest.Item) -> str:
     return f"{path}:{line + 1}" if line is not None else str(path)
 
 
-def without(properties: list[tuple[str, Any]], names: set[str]) -> list[tuple[str, Any]]:
+def without(properties: Iterable[tuple[str, Any]], names: set[str]) -> list[tuple[str, Any]]:
     """Properties but those of the given names: a rerun of an item must not pile them up."""
     return [entry for entry in properties if entry[0] not in names]

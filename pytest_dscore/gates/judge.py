@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_dscore.errors import DScoreError
@@ -20,11 +19,19 @@ _GRIDS = ("f", "f_lower", "f_upper", "f_tilde", "a", "a_lower", "a_upper", "a_ti
 
 
 def judge(
-    subject: str, result: DScore, measured: Measured, thresholds: Mapping[str, float], versions: Mapping[str, str]
+    subject: str,
+    result: DScore,
+    measured: Measured,
+    thresholds: Mapping[str, float],
+    versions: Mapping[str, str],
+    charges: Sequence[str] = (),
 ) -> list[Verdict]:
-    """One verdict per threshold; a single one without judgement where there are none."""
+    """One verdict per threshold; a single one without judgement where there are none.
+
+    `charges` are sentences on what the score cost the hold-outs it was made on.
+    """
     figures = {name: getattr(result, name) for name in FIGURES}
-    facts = _facts(result, measured, versions)
+    facts = {**_facts(result, measured, versions), "holdout_charges": list(charges)}
     if not thresholds:
         reason = f"D-Score {result.score} of model '{subject}' (n={result.n}), no threshold"
         return [Verdict(subject, "", "report", reason, figures=figures, facts=facts)]
@@ -143,29 +150,3 @@ def _facts(result: DScore, measured: Measured, versions: Mapping[str, str]) -> d
         "versions": dict(versions),
         **{name: getattr(result, name).tolist() for name in _GRIDS},
     }
-
-
-def properties(verdicts: list[Verdict]) -> list[tuple[str, str | int | float]]:
-    """JUnit properties of a test case: every figure, interval, grid, setting and fingerprint, named ``dscore.*``.
-
-    Grids and lists are JSON.
-    """
-    first = verdicts[0]
-    found: list[tuple[str, str | int | float]] = [("dscore.model", first.subject)]
-    for verdict in verdicts:
-        if verdict.gate:
-            assert verdict.threshold is not None
-            found += [
-                (f"dscore.threshold.{verdict.gate}", verdict.threshold),
-                (f"dscore.verdict.{verdict.gate}", verdict.outcome),
-            ]
-    for name, figure in first.figures.items():
-        found += [
-            (f"dscore.{name}", figure.value),
-            (f"dscore.{name}.lower", figure.lower),
-            (f"dscore.{name}.upper", figure.upper),
-        ]
-    for name, value in first.facts.items():
-        plain = isinstance(value, (str, int, float)) and not isinstance(value, bool)
-        found.append((f"dscore.{name}", value if plain else json.dumps(value)))
-    return found

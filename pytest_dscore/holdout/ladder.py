@@ -50,22 +50,30 @@ class Ladder:
     step
         In (0, 1). Blum and Hardt take about ``(log(k n) / n)^(1/3)``, see `suggested_step`.
 
+    best
+        The best error rate shown before, to go on from; None at the beginning.
+
     Raises
     ------
     SettingsError
         `n` or `step` out of range.
     """
 
-    def __init__(self, n: int, step: float | Fraction) -> None:
+    def __init__(self, n: int, step: float | Fraction, best: Fraction | None = None) -> None:
         self.n = checks.count(n, "n")
         self.step = tails.fraction(checks.open_unit(step, "ladder_step"))
-        self._best: Fraction | None = None
+        self._best = best
         self._rounds = 0
 
     @property
     def best(self) -> float:
         """The error rate shown so far, infinite before the first submission."""
         return math.inf if self._best is None else float(self._best)
+
+    @property
+    def exact_best(self) -> Fraction | None:
+        """The error rate shown so far, None before the first submission."""
+        return self._best
 
     @property
     def rounds(self) -> int:

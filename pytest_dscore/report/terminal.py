@@ -11,6 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from pytest_dscore.report.holdout_lines import holdout_lines
 from pytest_dscore.verdict import LABELS, Verdict
 
 #: What a reader must know to read the figures right, whether or not they know the paper.
@@ -29,7 +30,28 @@ _FIGURES = ("score", "v_robust", "v_fitness", "accuracy")
 
 
 def summary(verdicts: Iterable[Verdict], width: int = 80) -> list[str]:
-    """The whole section: one table over all models, then the grids of each score that was made.
+    """The whole section: models, then hold-outs.
+
+    Parameters
+    ----------
+    verdicts
+        In the order of the tests.
+    width
+        Columns of the terminal.
+    """
+    kinds: dict[str, list[Verdict]] = {}
+    for verdict in verdicts:
+        kinds.setdefault(verdict.kind, []).append(verdict)
+    parts = []
+    if "model" in kinds:
+        parts.append(model_lines(kinds["model"], width))
+    if "holdout" in kinds:
+        parts.append(holdout_lines(kinds["holdout"]))
+    return [line for number, part in enumerate(parts) for line in ([""] if number else []) + part]
+
+
+def model_lines(verdicts: Iterable[Verdict], width: int = 80) -> list[str]:
+    """Return one table over all models, then the grids of each score that was made.
 
     Parameters
     ----------
@@ -81,6 +103,8 @@ def _remarks(facts: Any) -> list[str]:
         lines.append("  no mutated region lost accuracy: f~ is uniform by definition")
     if facts["helpful_regions"]:
         lines += _wrapped(f"mutating these regions raised the accuracy: {'; '.join(facts['helpful_regions'])}")
+    for charge in facts.get("holdout_charges", ()):
+        lines += _wrapped(charge)
     if facts["unused_layers"]:
         unused = ", ".join(f"'{name}'" for name in facts["unused_layers"][:3])
         count = len(facts["unused_layers"])

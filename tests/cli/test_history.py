@@ -10,11 +10,12 @@ import pytest
 from PIL import Image
 
 from pytest_dscore.holdout import analyse, max_models
+from pytest_dscore.holdout.budget import Budget
 from pytest_dscore.holdout.commands import plot
-from pytest_dscore.holdout.commands._budget import Budget
 from pytest_dscore.holdout.commands._burning import burn_down
-from pytest_dscore.holdout.commands._project import Declared, load_holdouts
+from pytest_dscore.holdout.commands._project import load_holdouts
 from pytest_dscore.holdout.ledger import open_ledger
+from pytest_dscore.holdout.terms import Terms
 from pytest_dscore.report.holdout_plots import plot_history
 from tests.cli import examples
 from tests.cli.conftest import Run
@@ -46,9 +47,9 @@ def test_the_json(dscore: Run) -> None:
     assert all(use["verdict"] == "passed" and len(use["record"]) == 64 for use in printed["uses"])
 
 
-@pytest.mark.parametrize("feedback", ["pass-fail", "ladder"])
-def test_a_score_that_was_not_shown_is_not_shown_now(root: Path, dscore: Run, feedback: str) -> None:
-    examples.declare(root, f'{examples.SETTINGS}mode = "adaptive"\nfeedback = "{feedback}"\n')
+@pytest.mark.parametrize(("feedback", "threshold"), [("pass-fail", "min_accuracy = 0.5\n"), ("ladder", "")])
+def test_a_score_that_was_not_shown_is_not_shown_now(root: Path, dscore: Run, feedback: str, threshold: str) -> None:
+    examples.declare(root, f'{examples.SETTINGS}mode = "adaptive"\nfeedback = "{feedback}"\n{threshold}')
     examples.record(root)
     result = dscore("history")
     assert "error" not in result.out
@@ -113,7 +114,7 @@ def test_few_points_for_many_models_and_the_last_among_them(project: Path) -> No
 
 def test_a_budget_without_epsilon_and_with_one_model(project: Path) -> None:
     one = budget(1, project)
-    undeclared = Budget(Declared("a $ and $ b é"), one.own)
+    undeclared = Budget(Terms("a $ and $ b é"), one.own)
     burning = burn_down(undeclared)
     assert burning.left == ()
     plot_history(burning, undeclared.analysis.similarity, project / "one.png")

@@ -20,7 +20,7 @@ from pytest_dscore.holdout import (
     similarity_matrix,
     tolerance,
 )
-from pytest_dscore.holdout.commands._forecast import models_by_anchor
+from pytest_dscore.holdout.forecast import models_by_anchor
 from tests.cli import examples
 from tests.cli.conftest import Run
 
@@ -39,7 +39,7 @@ def tails(models: int = examples.MODELS, epsilon: float = 0.04) -> list[float]:
 
 @pytest.fixture
 def adaptive(root: Path) -> Path:
-    examples.declare(root, f'{examples.SETTINGS}mode = "adaptive"\nfeedback = "pass-fail"\n')
+    examples.declare(root, f'{examples.SETTINGS}mode = "adaptive"\nfeedback = "pass-fail"\nmin_accuracy = 0.5\n')
     examples.record(root)
     return root
 
@@ -137,7 +137,7 @@ def test_adaptive_use_counts_what_could_have_been_asked(dscore: Run) -> None:
 
 
 def test_one_model_alone_is_no_reason_to_promise_any_number(root: Path, dscore: Run) -> None:
-    for extra in ("", 'mode = "adaptive"\nfeedback = "pass-fail"\n', 'bound = "naive-bayes"\n'):
+    for extra in ("", 'mode = "adaptive"\nfeedback = "pass-fail"\nmin_accuracy = 0.5\n', 'bound = "naive-bayes"\n'):
         examples.declare(root, examples.SETTINGS + extra)
         examples.record(root, models=1)
         result = dscore("status")

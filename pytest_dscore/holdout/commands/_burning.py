@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pytest_dscore.holdout.commands._budget import Budget
-from pytest_dscore.holdout.commands._project import Declared
+from pytest_dscore.holdout.budget import Budget
+from pytest_dscore.holdout.terms import Terms
 
 #: So many states are computed along the way, each a full analysis of the models until then; fewer of many models.
 POINTS, FEWER_POINTS, MANY_MODELS = 24, 10, 200
@@ -53,23 +53,23 @@ def burn_down(budget: Budget, points: int | None = None) -> Burning:
     points = points or (POINTS if len(uses) <= MANY_MODELS else FEWER_POINTS)
     counts = np.unique(np.linspace(1, len(uses), min(points, len(uses))).round().astype(int)).tolist()
 
-    def states(kind: Declared) -> list[Budget]:
+    def states(kind: Terms) -> list[Budget]:
         own = len(budget.own)
         return [Budget(kind, budget.own[:k], budget.elsewhere[: max(0, k - own)]) for k in counts]
 
-    own, plain = states(budget.declared), states(replace(budget.declared, bound="union"))
-    known = budget.declared.epsilon is not None
+    own, plain = states(budget.terms), states(replace(budget.terms, bound="union"))
+    known = budget.terms.epsilon is not None
 
     def left(state: Budget) -> float:
-        return max(0.0, 1 - state.failure_probability / state.declared.delta)
+        return max(0.0, 1 - state.failure_probability / state.terms.delta)
 
     return Burning(
-        title=f"hold-out '{budget.declared.name}', {budget.n:,} examples",
+        title=f"hold-out '{budget.terms.name}', {budget.n:,} examples",
         used=tuple(counts),
         left=tuple(left(state) for state in own) if known else (),
         union_left=tuple(left(state) for state in plain) if known else (),
         guaranteed=tuple(state.tolerance for state in own),
         union_guaranteed=tuple(state.tolerance for state in plain),
-        epsilon=budget.declared.epsilon,
-        bound=budget.declared.bound,
+        epsilon=budget.terms.epsilon,
+        bound=budget.terms.bound,
     )

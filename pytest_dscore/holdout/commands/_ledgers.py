@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import getpass
-import os
-import platform
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pytest_dscore.errors import DScoreError, SettingsError
-from pytest_dscore.holdout.commands._project import LEDGER, Declared, find_root, load_holdouts
+from pytest_dscore.holdout.commands._project import find_root, load_holdouts
 from pytest_dscore.holdout.ledger.base import Ledger
 from pytest_dscore.holdout.ledger.identity import HoldoutIdentity
 from pytest_dscore.holdout.ledger.opening import open_ledger
+from pytest_dscore.holdout.terms import Terms
+from pytest_dscore.settings.holdouts import LEDGER
 
-_CI_RUNS = ("GITHUB_RUN_ID", "CI_JOB_ID", "BUILD_TAG", "BUILDKITE_BUILD_ID", "CIRCLE_WORKFLOW_ID")
 _SHORTEST_DIGEST = 8
 
 
@@ -36,7 +34,7 @@ class Project:
     """
 
     root: Path
-    declared: Mapping[str, Declared]
+    declared: Mapping[str, Terms]
     url: str | None
 
     def urls(self) -> tuple[str, ...]:
@@ -64,10 +62,10 @@ class Project:
             raise SettingsError(f"the project keeps {len(urls)} ledgers: say which with --ledger")
         return self.open(urls[0], must_exist=must_exist)
 
-    def settings_of(self, identity: HoldoutIdentity, url: str) -> Declared:
+    def settings_of(self, identity: HoldoutIdentity, url: str) -> Terms:
         """Return what is declared for a hold-out on record; defaults where its name is not declared."""
         found = self.declared.get(identity.name)
-        return found if found is not None else Declared(name=identity.name, ledger=url)
+        return found if found is not None else Terms(name=identity.name, ledger=url)
 
 
 def add_ledger_options(parser: argparse.ArgumentParser) -> None:
@@ -106,15 +104,3 @@ def one_matching(ledger: Ledger, wanted: str) -> HoldoutIdentity:
         what = f"several hold-outs {wanted!r}, say which by its digest" if found else f"no hold-out {wanted!r}; it has"
         raise DScoreError(f"{ledger.where} has {what}: {listed}")
     return found[0]
-
-
-def ran_by() -> str:
-    """Return what goes on record as the one who did it: the CI run, or a person at a machine."""
-    for name in _CI_RUNS:
-        if os.environ.get(name):
-            return f"{name}={os.environ[name]}"
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError, ImportError):  # a container's user need not have a name
-        user = "unknown"
-    return f"{user}@{platform.node()}"

@@ -13,11 +13,11 @@ from pytest_dscore.errors import DScoreError
 from pytest_dscore.holdout.commands import status
 from pytest_dscore.holdout.commands._burning import burn_down
 from pytest_dscore.holdout.commands._ledgers import add_ledger_options, project_of
-from pytest_dscore.holdout.commands._project import Declared
-from pytest_dscore.holdout.commands._text import percent, plain, table, wrapped
 from pytest_dscore.holdout.ledger import Import, Use
 from pytest_dscore.holdout.planning import CouplingWarning
+from pytest_dscore.holdout.terms import Terms
 from pytest_dscore.report.holdout_plots import plot_history
+from pytest_dscore.report.text import percent, plain, table, wrapped
 
 
 def add_to(commands: Any) -> None:
@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _lines(found: status.Found) -> list[str]:
     budget, identity = found.budget, found.identity
-    shown = budget.declared.scores_shown
+    shown = budget.terms.scores_shown
     head = ["#", "when", "model", "commit", *(["error"] if shown else []), "verdict"]
     rows = [
         [str(number), _minute(use.when), _short(use.model, 14), _short(use.commit or "-", 8)]
@@ -66,14 +66,14 @@ def _lines(found: status.Found) -> list[str]:
         first = len(budget.own) + 1
         text += wrapped(f"From {first} on: uses of hold-outs that share examples with it, at the union price.")
     if not shown:
-        text += wrapped(f"Scores are not repeated here: {_why_hidden(budget.declared)}.")
+        text += wrapped(f"Scores are not repeated here: {_why_hidden(budget.terms)}.")
     if found.retired is not None:
         by = f" by {found.retired.ran_by}" if found.retired.ran_by else ""
         text += wrapped(f"retired on {_minute(found.retired.when)}{by}: {found.retired.why}")
     return text
 
 
-def _why_hidden(declared: Declared) -> str:
+def _why_hidden(declared: Terms) -> str:
     if not declared.known:
         return "the project does not declare this hold-out, so it is not known what its users may see"
     return f"with feedback '{declared.feedback}' the budget is counted for what was shown, and a score is more"
@@ -89,7 +89,7 @@ def _import_lines(imports: Sequence[Import]) -> list[str]:
 
 def _as_json(found: status.Found) -> dict[str, Any]:
     budget = found.budget
-    shown = budget.declared.scores_shown
+    shown = budget.terms.scores_shown
 
     def line(use: Use) -> dict[str, Any]:
         return {

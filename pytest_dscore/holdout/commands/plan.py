@@ -13,10 +13,10 @@ from typing import Any
 from pytest_dscore.errors import DScoreError, SettingsError
 from pytest_dscore.holdout import planning
 from pytest_dscore.holdout.bounds import NO_COUPLING
-from pytest_dscore.holdout.commands._project import BOUNDS
-from pytest_dscore.holdout.commands._text import percent, table, wrapped
 from pytest_dscore.holdout.queries import describe_mode
 from pytest_dscore.holdout.search import format_count
+from pytest_dscore.report.text import percent, table, wrapped
+from pytest_dscore.settings.holdouts import BOUNDS
 
 _MOST_DIGITS = 400
 _NEEDS_OUTCOMES = ("empirical", "bootstrap")

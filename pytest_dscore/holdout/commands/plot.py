@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from pytest_dscore.errors import SettingsError
-from pytest_dscore.holdout.commands._text import wrapped
 from pytest_dscore.holdout.commands.plan import number
 from pytest_dscore.holdout.planning import CouplingWarning, max_models
 from pytest_dscore.report.holdout_plots import plot_curves
+from pytest_dscore.report.text import wrapped
 
 #: The bounds that the paper draws.
 BOUNDS = ("union", "similarity", "naive-bayes")

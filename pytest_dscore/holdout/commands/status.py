@@ -10,16 +10,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pytest_dscore.errors import DScoreError
+from pytest_dscore.holdout.budget import Budget
 from pytest_dscore.holdout.checks import open_unit
-from pytest_dscore.holdout.commands._budget import Budget
 from pytest_dscore.holdout.commands._ledgers import Project, add_ledger_options, matching, project_of
-from pytest_dscore.holdout.commands._text import percent, percent_above, plain, wrapped
 from pytest_dscore.holdout.ledger import HoldoutIdentity, Ledger, Retirement
 from pytest_dscore.holdout.planning import CouplingWarning
-from pytest_dscore.holdout.search import format_count
-
-#: The bounds that do not look at how alike the models are.
-_BLIND = ("union",)
+from pytest_dscore.holdout.wording import sentence
+from pytest_dscore.report.text import percent, percent_above, plain, wrapped
 
 
 @dataclass(frozen=True)
@@ -106,30 +103,9 @@ def _budget(project: Project, ledger: Ledger, identity: HoldoutIdentity, url: st
     return Budget(declared, own, tuple(use for use in uses if use.holdout != identity.digest))
 
 
-def sentence(budget: Budget, name: str) -> str:
-    """Return the one sentence that says it all."""
-    used = budget.used
-    head = f"hold-out '{name}': {used:,} model{'s' if used != 1 else ''} used ({budget.effective:.0f} effective)"
-    epsilon = budget.declared.epsilon
-    if epsilon is None:
-        return f"{head}, +-{percent_above(budget.tolerance)} still holds; no epsilon is declared to count against"
-    if budget.holds:
-        more = "any number" if budget.remaining is None else format_count(budget.remaining)
-        alike = "" if budget.declared.bound in _BLIND or used == 1 else " at this similarity"
-        middle = f"{more} more{alike} before +-{percent(epsilon)} no longer holds"
-    else:
-        middle = f"+-{percent(epsilon)} no longer holds, only +-{percent_above(budget.tolerance)} does"
-    end = budget.union_end
-    if end is None:
-        return f"{head}, {middle}; the plain union bound would have no end"
-    return (
-        f"{head}, {middle}; the plain union bound would {'have ended' if end < used else 'end'} at {format_count(end)}"
-    )
-
-
 def lines(found: Found) -> list[str]:
     """Return what is printed of one hold-out."""
-    budget, kind = found.budget, found.budget.declared
+    budget, kind = found.budget, found.budget.terms
     text = wrapped(sentence(budget, found.identity.name))
     rows = [
         ("still holds", f"+-{percent_above(budget.tolerance)} with probability {percent(1 - kind.delta)}"),
@@ -155,14 +131,14 @@ def lines(found: Found) -> list[str]:
 def _method(budget: Budget) -> str:
     """Return in words what the figure rests on."""
     analysis = budget.analysis
-    method = "" if analysis.method == budget.declared.bound else f" ({analysis.method})"
+    method = "" if analysis.method == budget.terms.bound else f" ({analysis.method})"
     seen = "error rates and similarities are taken to be those seen on the test set"
     return f"{method}; {analysis.note or seen}"
 
 
 def as_json(found: Found) -> dict[str, Any]:
     """Return what is printed of one hold-out for a machine; null for what has no limit or is not declared."""
-    budget, kind = found.budget, found.budget.declared
+    budget, kind = found.budget, found.budget.terms
     known = kind.epsilon is not None
     return {
         "name": found.identity.name,

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from pytest_dscore.errors import DScoreError
-from pytest_dscore.holdout.commands._ledgers import add_ledger_options, one_matching, project_of, ran_by
-from pytest_dscore.holdout.commands._text import wrapped
+from pytest_dscore.holdout.commands._ledgers import add_ledger_options, one_matching, project_of
 from pytest_dscore.holdout.ledger import Finding, Report
+from pytest_dscore.holdout.provenance import ran_by
+from pytest_dscore.report.text import wrapped
 
 _RECORDS = re.compile(r"[0-9a-f]{64}(,[0-9a-f]{64})*")
 
@@ -66,7 +67,7 @@ def _begun(report: Report) -> Report:
     """Return the report, in which a ledger without any record is a finding: nothing would be missed in it."""
     if report.records or report.findings:
         return report
-    reason = f"{report.where} holds no record: restore it, or mend the URL; a first use begins it"
+    reason = f"{report.where} holds no record: restore it, or mend the URL; `dscore holdout begin` begins one"
     return replace(report, findings=(Finding("missing", "", report.where, reason),))
 
 

@@ -94,6 +94,36 @@ class Ledger:
         """Where the ledger lies, without passwords."""
         return self._backend.where
 
+    def begin(self, holdout: HoldoutIdentity) -> bool:
+        """Put a hold-out on record before its first use, so that a ledger without it is known to be the wrong one.
+
+        Returns
+        -------
+        bool
+            False where it was on record already.
+
+        Raises
+        ------
+        UseRefused
+            Examples of it were retired, or its labels differ from those on record.
+        LedgerError
+            The ledger cannot be read or written.
+        """
+
+        def build(index: Index) -> Change[bool]:
+            _check_known(index, holdout, index.related(holdout))
+            if holdout.digest in index.declared:
+                return Change(False)
+            return Change(True, [Declaration(holdout, self._clock())])
+
+        return self._change(build)
+
+    def check(self, holdout: HoldoutIdentity) -> None:
+        """Raise `UseRefused` where any use of the hold-out would be: it was retired, or its labels changed."""
+        with self._lock:
+            self._refresh()
+            _check_known(self._index, holdout, self._index.related(holdout))
+
     def record(self, use: Use, holdout: HoldoutIdentity, admit: Admit | None = None) -> Recorded:
         """Charge one use, unless it is on record already. See `record_all`."""
         return self.record_all([use], holdout, admit)[0]

@@ -35,20 +35,15 @@ def models_by_anchor(
     """
     population = Population(packed.errors(), packed.n, similarity, "plug-in", left)
     anchor = int(np.argmax(similarity.mean(axis=1)))
-    others = [i for i in range(packed.k) if i != anchor]
-    sample = [others[i] for i in np.unique(np.linspace(0, len(others) - 1, min(len(others), _MOST_MODELS)).astype(int))]
+    others = np.flatnonzero(np.arange(packed.k) != anchor)
+    sample = others[np.unique(np.linspace(0, len(others) - 1, min(len(others), _MOST_MODELS)).astype(int))]
     offsets = sorted({max(1, round(deviation * i / _OFFSETS)) for i in range(1, _OFFSETS + 1)})
 
     def prices(side: Tail) -> list[tuple[float, float]]:
         """Return (paid once, paid for each model) for each offset."""
-        return [
-            (
-                math.exp(population.tail(anchor, side, offset)),
-                math.fsum(math.exp(population.exclusive(i, anchor, side, deviation, offset)) for i in sample)
-                / len(sample),
-            )
-            for offset in offsets
-        ]
+        logs = population.exclusive(sample, anchor, side, deviation, np.array(offsets)[:, None])
+        each = np.exp(logs).mean(axis=1)
+        return [(math.exp(population.tail(anchor, side, o)), float(e)) for o, e in zip(offsets, each, strict=True)]
 
     upper, lower = (prices(side) for side in SIDES)
     best = 0.0

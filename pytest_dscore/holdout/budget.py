@@ -13,14 +13,14 @@ import numpy as np
 
 from pytest_dscore.errors import DScoreError
 from pytest_dscore.holdout.analyse import Analysis, analyse
-from pytest_dscore.holdout.commands._forecast import models_by_anchor
-from pytest_dscore.holdout.commands._project import Declared
+from pytest_dscore.holdout.forecast import models_by_anchor
 from pytest_dscore.holdout.growing import GrowingTree
 from pytest_dscore.holdout.ledger.record import Use
 from pytest_dscore.holdout.planning import failure_probability, max_models, tolerance
 from pytest_dscore.holdout.queries import describe_mode
 from pytest_dscore.holdout.search import MOST_MODELS
 from pytest_dscore.holdout.similarity import PackedOutcomes
+from pytest_dscore.holdout.terms import Terms
 
 #: Stands for an epsilon where none is declared, and only what does not depend on it is asked.
 _ANY_EPSILON = 0.5
@@ -32,8 +32,8 @@ class Budget:
 
     Parameters
     ----------
-    declared
-        Its settings.
+    terms
+        Its terms.
     own
         Uses of this hold-out, at least one, in the order of the record.
     elsewhere
@@ -41,7 +41,7 @@ class Budget:
         this hold-out: their outcomes are of other examples, so nothing is known of how similar they are.
     """
 
-    declared: Declared
+    terms: Terms
     own: tuple[Use, ...]
     elsewhere: tuple[Use, ...] = ()
 
@@ -58,19 +58,19 @@ class Budget:
     @property
     def epsilon(self) -> float:
         """The declared epsilon, for what can only be asked where there is one."""
-        if self.declared.epsilon is None:
-            raise DScoreError(f"hold-out '{self.declared.name}' has no epsilon: declare one, or give --epsilon")
-        return self.declared.epsilon
+        if self.terms.epsilon is None:
+            raise DScoreError(f"hold-out '{self.terms.name}' has no epsilon: declare one, or give --epsilon")
+        return self.terms.epsilon
 
     @property
     def adaptive(self) -> bool:
         """Whether every model that could have been written counts."""
-        return self.declared.mode == "adaptive"
+        return self.terms.mode == "adaptive"
 
     @cached_property
     def analysis(self) -> Analysis:
         """The analysis of this hold-out's own uses, at their part of delta."""
-        kind = self.declared
+        kind = self.terms
         return analyse(
             outcomes_of(self.own),
             epsilon=kind.epsilon or _ANY_EPSILON,
@@ -84,10 +84,12 @@ class Budget:
     @cached_property
     def _tails(self) -> tuple[float, ...]:
         """Each model's own probability of overfitting, in the order of `own`, then `elsewhere`."""
-        return tuple(
-            failure_probability(k=1, n=self.n, epsilon=self.epsilon, error=Fraction(use.wrong, use.n), bound="union")
-            for use in (*self.own, *self.elsewhere)
-        )
+        rates = [(use.wrong, use.n) for use in (*self.own, *self.elsewhere)]
+        each = {
+            rate: failure_probability(k=1, n=self.n, epsilon=self.epsilon, error=Fraction(*rate), bound="union")
+            for rate in set(rates)
+        }
+        return tuple(each[rate] for rate in rates)
 
     def planned(self, bound: str | None = None) -> dict[str, Any]:
         """Return the arguments of the planning functions for models like those used.
@@ -95,7 +97,7 @@ class Budget:
         Adaptive: as `analyse` does, the error rate nearest to 1/2 and the least similarity seen stand for models that
         were never asked. Otherwise the means.
         """
-        kind, matrix = self.declared, self.analysis.similarity
+        kind, matrix = self.terms, self.analysis.similarity
         pairs = matrix[np.triu_indices(len(matrix), 1)]
         rates = [Fraction(use.wrong, use.n) for use in (*self.own, *self.elsewhere)]
         error = min(rates, key=lambda p: abs(p - Fraction(1, 2))) if self.adaptive else sum(rates) / len(rates)
@@ -121,11 +123,11 @@ class Budget:
     def tolerance(self) -> float:
         """The smallest epsilon that still holds for all of them, with probability 1 - delta."""
         if self.adaptive:
-            return tolerance(k=self.used, delta=self.declared.delta, **self.planned())
+            return tolerance(k=self.used, delta=self.terms.delta, **self.planned())
         own = self.analysis.tolerance
         if not self.elsewhere:
             return own
-        rest = self.declared.delta * len(self.elsewhere) / self.used
+        rest = self.terms.delta * len(self.elsewhere) / self.used
         nearest = min((Fraction(use.wrong, use.n) for use in self.elsewhere), key=lambda p: abs(p - Fraction(1, 2)))
         return max(own, tolerance(k=len(self.elsewhere), n=self.n, delta=rest, error=nearest, bound="union"))
 
@@ -137,12 +139,12 @@ class Budget:
     @property
     def holds(self) -> bool:
         """Whether the declared epsilon still holds."""
-        return self.failure_probability <= self.declared.delta
+        return self.failure_probability <= self.terms.delta
 
     @cached_property
     def remaining(self) -> int | None:
         """How many more models like those so far there may be by the bound; None where there is no limit."""
-        kind, left = self.declared, self.declared.delta - self.failure_probability
+        kind, left = self.terms, self.terms.delta - self.failure_probability
         if left < 0:
             return 0
         if self.adaptive or kind.bound == "naive-bayes":
@@ -171,7 +173,7 @@ class Budget:
     @cached_property
     def union_end(self) -> int | None:
         """After how many models the plain union bound ends; None where it never does."""
-        kind = self.declared
+        kind = self.terms
         if self.adaptive:
             total = max_models(epsilon=self.epsilon, delta=kind.delta, **self.planned("union"))
             return None if total >= MOST_MODELS else total
@@ -184,9 +186,9 @@ class Budget:
     @property
     def limit(self) -> int | None:
         """How many more models there may be, by the bound and by `max_uses`; None where there is no limit."""
-        limits = [] if self.declared.epsilon is None else [self.remaining]
-        if self.declared.max_uses is not None:
-            limits.append(max(0, self.declared.max_uses - self.used))
+        limits = [] if self.terms.epsilon is None else [self.remaining]
+        if self.terms.max_uses is not None:
+            limits.append(max(0, self.terms.max_uses - self.used))
         return min((one for one in limits if one is not None), default=None)
 
     @property
@@ -197,7 +199,7 @@ class Budget:
     @property
     def mode_statement(self) -> str:
         """One sentence on non-adaptive or adaptive use."""
-        return describe_mode(self.declared.mode, self.declared.feedback)
+        return describe_mode(self.terms.mode, self.terms.feedback)
 
 
 def outcomes_of(uses: Sequence[Use]) -> PackedOutcomes:

@@ -1,0 +1,127 @@
+"""Whatever a user calls a model, asked for its predictions; and what makes two of them the same model."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from pytest_dscore.errors import DScoreError
+from pytest_dscore.gates.fingerprint import module_fingerprint
+from pytest_dscore.gates.loading import describe
+from pytest_dscore.score.guard import borrowed
+from pytest_dscore.score.outputs import predictions, read_logits
+
+
+def predict(model: Any, inputs: Any, batch_size: int) -> NDArray[Any]:
+    """Return predicted labels, shape (n,).
+
+    Parameters
+    ----------
+    model
+        A torch module that returns logits, (batch, classes) or one logit for two classes; an estimator with
+        ``predict``; or a function of the inputs that returns labels.
+    inputs
+        All inputs of the hold-out, in order.
+    batch_size
+        Examples that a torch module sees at a time.
+
+    Raises
+    ------
+    DScoreError
+        It is none of these, it raises, or it returns something else.
+    """
+    if isinstance(model, nn.Module):
+        return _from_module(model, inputs, batch_size)
+    function = getattr(model, "predict", model)
+    if isinstance(model, type) or not callable(function):
+        raise DScoreError(
+            f"a {type(model).__name__} makes no predictions: give a torch module, an estimator with predict, or a "
+            "function of the inputs that returns labels"
+        )
+    try:
+        return as_labels(function(inputs), "the model returned")
+    except DScoreError:
+        raise
+    except Exception as error:
+        raise DScoreError(f"the model raised {describe(error)}") from error
+
+
+def _from_module(model: nn.Module, inputs: Any, batch_size: int) -> NDArray[Any]:
+    try:
+        data = inputs if isinstance(inputs, torch.Tensor) else torch.as_tensor(np.asarray(inputs))
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise DScoreError(
+            f"the inputs of the hold-out do not make one tensor ({error}): predict yourself and give predictions"
+        ) from error
+    found = []
+    with borrowed(model, "auto") as device, torch.inference_mode():
+        for start in range(0, len(data), batch_size):
+            batch = data[start : start + batch_size].to(device)
+            try:
+                output = model(batch)
+            except Exception as error:
+                raise DScoreError(f"the model raised {describe(error)}") from error
+            logits = read_logits(output, len(batch))
+            found.append(predictions(logits, f"for example {start} and those after it").cpu().numpy())
+    return np.concatenate(found)
+
+
+def as_labels(values: Any, what: str) -> NDArray[Any]:
+    """Return labels as an array of shape (n,); `what` begins the message where they are not."""
+    if isinstance(values, torch.Tensor):
+        values = values.detach().cpu().numpy()
+    elif hasattr(values, "to_numpy"):
+        values = values.to_numpy()
+    found = np.asarray(values)
+    if found.ndim == 2 and found.shape[1] == 1:
+        found = found[:, 0]
+    if found.ndim != 1:
+        raise DScoreError(f"{what} an array of shape {found.shape}: one label per example is needed, not scores")
+    if found.dtype.kind == "f" and not bool(np.isfinite(found).all()):
+        raise DScoreError(f"{what} NaN or infinity for example {int(np.argmin(np.isfinite(found)))}, which is no label")
+    if found.dtype.kind == "O" and any(value is None or value != value for value in found):
+        raise DScoreError(f"{what} labels that are missing (None or NaN)")
+    return found
+
+
+def wrong_where(predicted: NDArray[Any], labels: NDArray[Any], what: str) -> NDArray[np.bool_]:
+    """Return the outcome vector, True where a prediction is not the label.
+
+    Raises
+    ------
+    DScoreError
+        Another number of predictions than labels, or predictions of a kind that never equal a label.
+    """
+    if len(predicted) != len(labels):
+        raise DScoreError(f"{what} {len(predicted):,} predictions for {len(labels):,} examples: give one for each")
+    text = [values.dtype.kind in "OUS" for values in (predicted, labels)]
+    if text[0] != text[1]:
+        raise DScoreError(
+            f"{what} predictions such as {predicted[0]!r} where the labels are such as {labels[0]!r}: none could ever "
+            "be right, so give predictions of the labels' own kind"
+        )
+    return np.asarray(predicted != labels, dtype=np.bool_)
+
+
+def model_key(model: Any, outcomes: NDArray[np.bool_], root: Path) -> str:
+    """Return what identifies a model on record.
+
+    A torch module is known by its weights and code. Anything else is known by its answers alone: what an estimator or a
+    function will answer cannot be read off it, and a fingerprint that misses a change would show an old score.
+    """
+    if isinstance(model, nn.Module):
+        return module_fingerprint(model, root)
+    name = getattr(model, "__qualname__", None) or type(model).__qualname__
+    return answers_key(name if inspect.isroutine(model) else type(model).__qualname__, outcomes)
+
+
+def answers_key(name: str, outcomes: NDArray[np.bool_]) -> str:
+    """Return a name with the digest of an outcome vector."""
+    return f"{name}@{hashlib.sha256(np.packbits(outcomes).tobytes()).hexdigest()[:16]}"

@@ -1,0 +1,62 @@
+"""What a gate found, put where it lasts: on the item for JUnit, on its report for the terminal and for xdist."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Sequence
+from typing import NoReturn
+
+import pytest
+
+from pytest_dscore.gates.items import Property, location, without
+from pytest_dscore.verdict import Verdict
+
+_VERDICTS = pytest.StashKey[list[Verdict]]()
+#: Set where a test was failed by the gate rather than by its own body.
+_REFUSED = pytest.StashKey[bool]()
+
+
+class Recorder:
+    """Puts verdicts and properties on items, and verdicts on their reports.
+
+    Parameters
+    ----------
+    junit_properties
+        False where JUnit must stay without properties, as some readers reject them.
+    """
+
+    def __init__(self, junit_properties: bool) -> None:
+        self._junit_properties = junit_properties
+
+    def announce(self, item: pytest.Item, known: Iterable[Property]) -> None:
+        """Set properties; each replaces the one of the same name."""
+        found = list(known)
+        if self._junit_properties:
+            item.user_properties[:] = [*without(item.user_properties, {name for name, _ in found}), *found]
+
+    def record(self, item: pytest.Item, verdicts: Sequence[Verdict]) -> None:
+        """Keep the verdicts of one judgement, beside those of earlier ones of the same test."""
+        from pytest_dscore.gates.junit import properties
+
+        item.stash.setdefault(_VERDICTS, []).extend(verdicts)
+        self.announce(item, properties(verdicts))
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        report = yield
+        if report.when != "teardown" and (verdicts := item.stash.get(_VERDICTS, None)):
+            # On the report, which xdist carries to the controller even if the worker dies later.
+            report.dscore = [verdict.to_json() for verdict in verdicts]  # type: ignore[attr-defined]
+            del item.stash[_VERDICTS]
+        crash = getattr(report.longrepr, "reprcrash", None)
+        if crash is not None and item.stash.get(_REFUSED, False):
+            # JUnit readers show little more than the start of the message.
+            crash.message = crash.message.removeprefix("Failed: ")
+            path, line, _ = item.location
+            crash.path, crash.lineno = path, (line or 0) + 1
+        return report
+
+
+def fail(item: pytest.Item, lines: Sequence[str]) -> NoReturn:
+    """Fail a test with these lines and its place, without a traceback of ours."""
+    item.stash[_REFUSED] = True
+    raise pytest.fail.Exception("\n".join([*lines, location(item)]), pytrace=False) from None

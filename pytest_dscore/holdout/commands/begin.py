@@ -1,0 +1,53 @@
+"""``dscore holdout begin``: puts declared hold-outs on record, so that a lost ledger is never taken for a new one."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from pytest_dscore.errors import DScoreError, SettingsError
+from pytest_dscore.holdout.commands._ledgers import project_of
+from pytest_dscore.holdout.commands._project import declared_holdouts, find_root
+from pytest_dscore.holdout.ledger import Ledger
+from pytest_dscore.names import unknown_name
+from pytest_dscore.report.text import wrapped
+
+
+def add_to(commands: Any) -> None:
+    """Add the sub-command."""
+    parser = commands.add_parser("begin", help="put a declared hold-out on record, before its first use")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="hold-outs; default: all that are declared")
+    parser.add_argument("--root", metavar="DIR", help="where pyproject.toml lies; default: from here upwards")
+    parser.set_defaults(run=run, ledger=None)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Load the examples of each hold-out and put them on record where they are not."""
+    root = find_root(options.root).resolve()
+    declared = declared_holdouts(root)
+    if not declared:
+        raise SettingsError(f"{root / 'pyproject.toml'} declares no hold-out: add a table [tool.dscore.holdouts.NAME]")
+    for name in options.names:
+        if name not in declared:
+            raise SettingsError(unknown_name("hold-out", name, declared))
+    project = project_of(options)
+    for name in options.names or declared:
+        try:
+            print("\n".join(wrapped(_begin(name, project.open(declared[name].ledger), declared[name].data, root))))
+        except DScoreError as error:
+            raise DScoreError(f"hold-out '{name}': {error}") from error
+    return 0
+
+
+def _begin(name: str, ledger: Ledger, reference: str, root: Any) -> str:
+    # Imported here: the data function may need torch, the other commands do not.
+    from pytest_dscore.gates.holdout_data import load_holdout
+
+    identity = load_holdout(name, reference, root).identity
+    others = [found for found in ledger.related(identity) if found.digest != identity.digest] if ledger.begun else []
+    what = f"hold-out '{name}' ({identity.n:,} examples, {identity.digest[:12]})"
+    if not ledger.begin(identity):
+        return f"{what} is on record in {ledger.where} already"
+    shared = ", ".join(f"{found.common:,} of them with '{found.name}'" for found in others)
+    more = f"; it shares examples, and so its budget: {shared}" if shared else ""
+    return f"{what} begins in {ledger.where}{more}"

@@ -1,0 +1,43 @@
+"""What goes on record as the origin of a use: who or what ran it, and at which commit."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import platform
+import subprocess
+from pathlib import Path
+
+_CI_RUNS = ("GITHUB_RUN_ID", "CI_JOB_ID", "BUILD_TAG", "BUILDKITE_BUILD_ID", "CIRCLE_WORKFLOW_ID")
+
+
+def ran_by() -> str:
+    """Return what goes on record as the one who did it: the CI run, or a person at a machine."""
+    for name in _CI_RUNS:
+        if os.environ.get(name):
+            return f"{name}={os.environ[name]}"
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError, ImportError):  # a container's user need not have a name
+        user = "unknown"
+    return f"{user}@{platform.node()}"
+
+
+def in_ci() -> bool:
+    """Whether this runs in continuous integration, on a machine that is probably thrown away afterwards."""
+    return os.environ.get("CI", "").lower() not in ("", "0", "false") or any(os.environ.get(n) for n in _CI_RUNS)
+
+
+def git_commit(root: Path) -> str | None:
+    """Return the commit that is checked out at `root`; None where there is none, or no git."""
+    try:
+        found = subprocess.run(
+            ["git", "-C", str(root), "rev-parse", "--verify", "-q", "HEAD"],
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return found.stdout.strip() or None if found.returncode == 0 else None

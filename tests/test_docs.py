@@ -7,15 +7,17 @@ import contextlib
 import io
 import re
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
 from pytest_dscore.names import OPERATOR_NAMES
-from pytest_dscore.settings import GATES, ModelSettings, load_settings
+from pytest_dscore.settings import GATES, HoldoutSettings, ModelSettings, load_settings
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+HOLDOUTS = (ROOT / "docs/holdout-gates.md").read_text(encoding="utf-8")
 PAGE = (ROOT / "docs/dscore.md").read_text(encoding="utf-8")
 
 
@@ -86,6 +88,29 @@ def test_the_page_s_own_operator_works(project: pytest.Pytester) -> None:
     result = project.runpytest_subprocess("--dscore", "pyproject.toml")
     result.assert_outcomes(passed=2)
     result.stdout.fnmatch_lines(["digits: n=3, halve, *"])
+
+
+def test_the_page_on_holdouts_shows_what_happens(pytester: pytest.Pytester) -> None:
+    shutil.copytree(ROOT / "fixtures", pytester.path / "fixtures", ignore=shutil.ignore_patterns("test_*", "__pyc*"))
+    (pytester.path / "pyproject.toml").write_text(blocks(HOLDOUTS, "toml")[0], encoding="utf-8")
+    pytester.makepyfile(test_svc=blocks(HOLDOUTS, "python")[0])
+    command, said = blocks(HOLDOUTS, "console")[0].splitlines()[:2]
+    assert command == "$ dscore holdout begin"
+    assert pytester.run(sys.executable, "-m", "pytest_dscore.cli", "holdout", "begin").outlines == [said]
+    first = pytester.runpytest_subprocess("--dscore", "-s")
+    first.assert_outcomes(passed=2)
+    shown = blocks(HOLDOUTS, "text")[0].strip().splitlines()
+    start = first.outlines.index(shown[0])
+    assert first.outlines[start : start + len(shown)] == shown
+    promised = re.findall(r"print\(.*\)  # (.*)", HOLDOUTS)
+    assert [line.removeprefix("test_svc.py ") for line in first.outlines if promised[0] in line] == promised
+    again = pytester.runpytest_subprocess("--dscore")
+    assert "digits-test  on record  0.982     [0.962, 1.000]   pass" in again.outlines
+
+
+def test_the_page_on_holdouts_lists_every_setting() -> None:
+    table = HOLDOUTS.split("## Settings")[1].split("##")[0]
+    assert set(HoldoutSettings.model_fields) <= set(re.findall(r"`(\w+)`", table))
 
 
 def test_links_between_pages_lead_somewhere() -> None:

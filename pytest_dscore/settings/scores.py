@@ -129,13 +129,11 @@ def marker_settings(
 
 def _model_named(name: str | None, models: Mapping[str, ModelSettings]) -> str:
     """The declared model of that name; the only one where `name` is None."""
+    if not models:
+        raise SettingsError("no model is declared in pyproject.toml: add a table [tool.dscore.models.NAME]")
     if name is None:
-        if len(models) != 1:
-            raise SettingsError(
-                f"several models are declared ({', '.join(models)}): say which with model = ..."
-                if models
-                else "no model is declared in pyproject.toml: add a table [tool.dscore.models.NAME]"
-            )
+        if len(models) > 1:
+            raise SettingsError(f"several models are declared ({', '.join(models)}): say which with model = ...")
         name = next(iter(models))
     if name not in models:
         raise SettingsError(unknown_name("model", name, models))

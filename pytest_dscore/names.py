@@ -27,4 +27,7 @@ def unknown_name(what: str, given: object, valid: Iterable[str]) -> str:
 MARKERS = {
     "dscore": "dscore(model=NAME, min_score=..., n=..., ...): gate a declared model by its D-Score; needs --dscore",
     "holdout": "holdout(NAME): score models on a declared hold-out, within its budget; needs --dscore",
+    "nested_cv": "nested_cv(max_error=..., outer=10, inner=5, ...): gate a nested cross-validation; needs --dscore",
 }
+#: Fixtures that make a test a gate without any marker.
+GATE_FIXTURES = ("nested_cv", "leak_probe")

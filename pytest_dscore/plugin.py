@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_dscore.names import MARKERS
+from pytest_dscore.requested import is_gate
 
 if TYPE_CHECKING:
     from pytest_dscore.gates.holdout_use import Holdout
+    from pytest_dscore.gates.protocol_use import LeakProbe, NestedCV
     from pytest_dscore.gates.session import GateSession
     from pytest_dscore.score import DScore
 
@@ -32,6 +34,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=False,
         help="score anew, whatever results are kept in pytest's cache directory, and replace them",
     )
+    group.addoption(
+        "--dscore-update-baseline",
+        action="store_true",
+        default=False,
+        help="record the scores of this run in .dscore/baseline.json, which max_drop compares later runs with",
+    )
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -52,11 +60,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip marked tests where the gate is not asked for."""
+    """Skip gates where they are not asked for."""
     if config.getoption("dscore"):
         return
     for item in items:
-        if any(item.get_closest_marker(name) for name in MARKERS):
+        if is_gate(item):
             item.add_marker(pytest.mark.skip(reason=SKIPPED))
 
 
@@ -70,6 +78,18 @@ def dscore(request: pytest.FixtureRequest) -> DScore:
 def holdout(request: pytest.FixtureRequest) -> Holdout:
     """The hold-out named by ``@pytest.mark.holdout(NAME)``: evaluate models on it, each charged before it is scored."""
     return _session(request).holdouts.fixture(request.node)
+
+
+@pytest.fixture
+def nested_cv(request: pytest.FixtureRequest) -> NestedCV:
+    """Nested cross-validation with the settings of ``@pytest.mark.nested_cv(...)``, judged by its ``max_error``."""
+    return _session(request).protocols.nested_cv(request.node)
+
+
+@pytest.fixture
+def leak_probe(request: pytest.FixtureRequest) -> LeakProbe:
+    """Probes an evaluation protocol, or a split of data, for leaks: each fails the test."""
+    return _session(request).protocols.leak_probe(request.node)
 
 
 def _session(request: pytest.FixtureRequest) -> GateSession:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pytest_dscore.figure import Figure
 
-Outcome = Literal["pass", "fail", "error", "report"]
+Outcome = Literal["pass", "fail", "inconclusive", "error", "report"]
 Kind = Literal["model", "holdout", "protocol"]
 
 #: Names of figures as a reader sees them.
@@ -19,7 +19,10 @@ LABELS = {
     "v_fitness": "v_fitness",
     "accuracy": "accuracy",
     "v_robust_relative": "v_robust_relative",
+    "worst_region": "worst region",
 }
+LABELS |= {f"drop.{name}": f"drop of {label}" for name, label in LABELS.items() if name != "v_robust"}
+LABELS["drop.v_robust"] = "rise of v_robust"
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,8 @@ class Verdict:
     gate
         Name of the threshold, such as ``min_score``; empty where a test only reports figures.
     outcome
-        ``pass``, ``fail``, ``error`` (could not be judged, which fails the build) or ``report`` (no threshold).
+        ``pass``, ``fail``, ``inconclusive`` (the interval contains the threshold), ``error`` (could not be judged, so
+        the build fails) or ``report`` (no threshold).
     reason
         One line that says it all.
     threshold
@@ -46,6 +50,8 @@ class Verdict:
         Settings, grids and fingerprints, as built-in types only: what pytest-xdist and JUnit can carry.
     kind
         What the subject is.
+    tolerated
+        Whether an inconclusive verdict passes.
     """
 
     subject: str
@@ -57,6 +63,12 @@ class Verdict:
     figures: Mapping[str, Figure] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
     kind: Kind = "model"
+    tolerated: bool = False
+
+    @property
+    def failed(self) -> bool:
+        """Whether it fails the build."""
+        return self.outcome in ("fail", "error") or (self.outcome == "inconclusive" and not self.tolerated)
 
     def to_json(self) -> str:
         """One string: it crosses process borders whatever its parts, where execnet refuses all but built-in types."""

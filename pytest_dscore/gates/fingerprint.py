@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from pytest_dscore.gates.loading import resolve
+from pytest_dscore.gates.references import resolve
 
 _PLAIN = (int, float, complex, str, bytes, bool, type(None), tuple, list, dict, set, frozenset, torch.dtype)
 

@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 
 from pytest_dscore.errors import DScoreError, first_line
-from pytest_dscore.gates.loading import call, importable
 from pytest_dscore.gates.predicting import as_labels
+from pytest_dscore.gates.references import call, importable
 from pytest_dscore.holdout.ledger import HoldoutIdentity
 from pytest_dscore.score.guard import random_states_kept
 
@@ -49,6 +49,8 @@ def load_holdout(name: str, reference: str, root: Path) -> HoldoutData:
         try:
             inputs, labels = _pair(data)
             found = as_labels(labels, "the labels are")
+            if not len(found):
+                raise DScoreError("it returned no example")
             return HoldoutData(inputs, found, HoldoutIdentity.of(inputs, found, name=name))
         except DScoreError as error:
             raise DScoreError(f"data '{reference}': {error}") from error

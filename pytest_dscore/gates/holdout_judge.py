@@ -84,7 +84,7 @@ def answer_of(settings: HoldoutSettings, use: Use) -> Answer:
     """
     if settings.mode == "non-adaptive" or settings.feedback == "exact":
         good = passed(settings, use) if settings.min_accuracy is not None else None
-        return Answer(_figure(1 - use.wrong / use.n, settings.epsilon, settings.delta), passed=good)
+        return Answer(_figure((use.n - use.wrong) / use.n, settings.epsilon, settings.delta), passed=good)
     if settings.feedback == "pass-fail":
         return _pass_fail(settings, use)
     found = _LADDER.match(use.verdict)

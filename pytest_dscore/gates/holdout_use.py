@@ -209,5 +209,8 @@ def _outcomes(own: NDArray[Any], predictions: Any, labels: Any, outcomes: Any) -
             )
     if outcomes is not None:
         values = outcomes.detach().cpu().numpy() if hasattr(outcomes, "detach") else outcomes
-        return outcome_vector(values, len(own))
+        try:
+            return outcome_vector(values, len(own))
+        except ValueError as error:
+            raise DScoreError("outcomes= holds rows that differ in length: give one 0 or 1 per example") from error
     return wrong_where(as_labels(predictions, "predictions= is"), own, "predictions= holds")

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pytest_dscore.gates.store import Measured
     from pytest_dscore.holdout.ledger import Ledger
 
-#: How often a test has had something judged on its hold-out.
-_USES = pytest.StashKey[int]()
+#: What each judgement of a test on its hold-out failed for; empty where it passed.
+_USES = pytest.StashKey[list[list[str]]]()
 _MARKED_TWICE = (
     "@pytest.mark.holdout stands more than once on this test, its class (or a base class) or its module: leave one, or "
     "write two tests"
@@ -87,19 +87,24 @@ class HoldoutGates:
             fail(item, ["@pytest.mark.holdout is on a test without the holdout fixture, so nothing would be judged"])
 
     def after_body(self, item: pytest.Item) -> None:
-        """Fail a test that passed without having evaluated anything."""
+        """Fail a test that passed without having evaluated anything, or that caught the failure of a use."""
         marker = item.get_closest_marker("holdout")
-        if marker is not None and not isinstance(item, GateItem) and not item.stash.get(_USES, 0):
+        if marker is None or isinstance(item, GateItem):
+            return
+        uses = item.stash.get(_USES, [])
+        if not uses:
             name = self._named(item, marker)
             what = "the test passed without evaluating anything on it"
             fail(item, [f"hold-out '{name}': {what}: call holdout.evaluate(model) or holdout.record(...)"])
-        # A rerun of the item begins anew.
-        item.stash[_USES] = 0
+        if failed := [reason for reasons in uses for reason in reasons]:
+            fail(item, failed)
 
     def fixture(self, item: pytest.Item) -> Holdout:
         """The value of the ``holdout`` fixture."""
         from pytest_dscore.gates.holdout_use import Holdout
 
+        # A rerun of the item begins anew.
+        item.stash[_USES] = []
         marker = item.get_closest_marker("holdout")
         if marker is None:
             fail(item, ['the holdout fixture needs @pytest.mark.holdout("NAME") on the test, which names the hold-out'])
@@ -107,9 +112,9 @@ class HoldoutGates:
 
     def judged(self, item: pytest.Item, verdicts: Sequence[Verdict]) -> None:
         """Record what a use came to, and fail the test where it did not pass."""
-        item.stash[_USES] = item.stash.get(_USES, 0) + 1
-        self.recorder.record(item, verdicts)
         failed = [verdict.reason for verdict in verdicts if verdict.outcome not in ("pass", "report")]
+        item.stash[_USES].append(failed)
+        self.recorder.record(item, verdicts)
         if failed:
             fail(item, failed)
 

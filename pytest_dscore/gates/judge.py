@@ -4,18 +4,60 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 from pytest_dscore.errors import DScoreError
 from pytest_dscore.figure import Figure
+from pytest_dscore.gates.baseline import Baseline, drop_of
 from pytest_dscore.gates.store import Measured
+from pytest_dscore.score.change import examples_to_settle
 from pytest_dscore.score.regions import place_name, region_name
 from pytest_dscore.score.result import DScore
 from pytest_dscore.settings import GATES
-from pytest_dscore.verdict import LABELS, Verdict
+from pytest_dscore.verdict import LABELS, Outcome, Verdict
 
 FIGURES = ("score", "v_robust", "v_fitness", "accuracy", "v_robust_relative")
+_DROP = "max_drop."
 _GRIDS = ("f", "f_lower", "f_upper", "f_tilde", "a", "a_lower", "a_upper", "a_tilde")
+
+
+@dataclass(frozen=True)
+class Policy:
+    """How intervals decide.
+
+    Parameters
+    ----------
+    inconclusive
+        What becomes of a threshold that the interval contains.
+    strict
+        Whether a drop is judged by its value alone.
+    """
+
+    inconclusive: Literal["fail", "pass"] = "fail"
+    strict: bool = False
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A score beside the baseline.
+
+    Parameters
+    ----------
+    baseline
+        What was recorded; None where there is nothing to compare with.
+    changes
+        Paired changes, now minus then, by figure.
+    problem
+        Why there is nothing to compare with, empty where there is.
+    recorded
+        Whether this run records the score as the new baseline.
+    """
+
+    baseline: Baseline | None = None
+    changes: Mapping[str, Figure] = field(default_factory=dict)
+    problem: str = ""
+    recorded: bool = False
 
 
 def judge(
@@ -24,24 +66,137 @@ def judge(
     measured: Measured,
     thresholds: Mapping[str, float],
     versions: Mapping[str, str],
+    *,
     charges: Sequence[str] = (),
+    comparison: Comparison | None = None,
+    policy: Policy | None = None,
 ) -> list[Verdict]:
     """One verdict per threshold; a single one without judgement where there are none.
 
-    `charges` are sentences on what the score cost the hold-outs it was made on.
+    Parameters
+    ----------
+    subject
+        Name of the model.
+    result, measured
+        The score and its hits.
+    thresholds
+        By gate: a key of `GATES`, or ``max_drop.FIGURE``.
+    versions
+        Of what the score depends on.
+    charges
+        Sentences on what the score cost the hold-outs it was made on.
+    comparison
+        With the baseline, where a drop is judged.
+    policy
+        How intervals decide.
     """
+    comparison, policy = comparison or Comparison(), policy or Policy()
     figures = {name: getattr(result, name) for name in FIGURES}
-    facts = {**_facts(result, measured, versions), "holdout_charges": list(charges)}
+    figures |= {f"drop.{name}": drop_of(change) for name, change in comparison.changes.items()}
+    facts = {**_facts(result, measured, versions), "holdout_charges": list(charges), **_compared(comparison)}
+    found = comparison.baseline
+    if found is not None and found.measured.model_fingerprint == measured.model_fingerprint:
+        facts["remarks"] = [*facts["remarks"], "compared with a baseline of this very model (same weights and code)"]
     if not thresholds:
         reason = f"D-Score {result.score} of model '{subject}' (n={result.n}), no threshold"
         return [Verdict(subject, "", "report", reason, figures=figures, facts=facts)]
-    verdicts = []
-    for gate, threshold in thresholds.items():
-        name = GATES[gate]
-        passed = _holds(gate, figures[name].value, threshold) and not _uninformative(result)
-        reason = _reason(subject, gate, figures[name], threshold, result, passed)
-        verdicts.append(Verdict(subject, gate, "pass" if passed else "fail", reason, threshold, name, figures, facts))
-    return verdicts
+    judged = [
+        _drop(subject, gate, limit, result, comparison, policy)
+        if gate.startswith(_DROP)
+        else _threshold(subject, gate, limit, result, policy)
+        for gate, limit in thresholds.items()
+    ]
+    facts["more_examples"] = {
+        verdict.gate: examples_to_settle(figures[verdict.figure], limit, result.examples)
+        for verdict in judged
+        if verdict.outcome == "inconclusive" and (limit := verdict.threshold) is not None
+    }
+    return [replace(verdict, figures=figures, facts=facts) for verdict in judged]
+
+
+def _threshold(subject: str, gate: str, limit: float, result: DScore, policy: Policy) -> Verdict:
+    name = GATES[gate]
+    figure: Figure = getattr(result, name)
+    if math.isfinite(figure.value) and not _uninformative(result):
+        outcome = side(figure, limit, upward=gate.startswith("max_"))
+    else:
+        # An infinite ratio is a model that nothing moves, such as one that always answers alike: no proof of anything.
+        outcome = "fail"
+    reason = _reason(subject, gate, figure, limit, result, outcome)
+    return Verdict(subject, gate, outcome, reason, limit, name, tolerated=policy.inconclusive == "pass")
+
+
+def side(figure: Figure, limit: float, *, upward: bool) -> Outcome:
+    """On which side of a limit a whole interval lies; `upward` where larger is worse."""
+    good, bad = (
+        (figure.upper <= limit, figure.lower > limit) if upward else (figure.lower >= limit, figure.upper < limit)
+    )
+    return "pass" if good else "fail" if bad else "inconclusive"
+
+
+def _drop(
+    subject: str,
+    gate: str,
+    limit: float,
+    result: DScore,
+    comparison: Comparison,
+    policy: Policy,
+) -> Verdict:
+    name = gate.removeprefix(_DROP)
+    label = LABELS[f"drop.{name}"]
+    if comparison.recorded:
+        reason = f"recorded as the baseline of model '{subject}': nothing to compare"
+        return Verdict(subject, gate, "pass", reason, limit, f"drop.{name}")
+    if comparison.baseline is None:
+        return Verdict(subject, gate, "error", comparison.problem, limit, "")
+    drop = drop_of(comparison.changes[name])
+    spec = f".{_digits(drop.value, limit)}f"
+    relation = "<=" if drop.value <= limit else ">"
+    head = f"{label} {drop:{spec}} {relation} {limit:{spec}} for model '{subject}' (n={result.n})"
+    outcome = _drop_outcome(drop, limit, policy)
+    if outcome == "inconclusive":
+        head += f": inconclusive, {_settling(drop, limit, result.examples)}"
+    elif outcome == "fail" and name != "accuracy":
+        head += f": {_shift_explanation(result)}"
+    return Verdict(subject, gate, outcome, head, limit, f"drop.{name}", tolerated=True)
+
+
+def _drop_outcome(drop: Figure, limit: float, policy: Policy) -> Outcome:
+    if not all(map(math.isfinite, (drop.value, drop.lower, drop.upper))):
+        return "fail"
+    if policy.strict:
+        return "pass" if drop.value <= limit else "fail"
+    return side(drop, limit, upward=True)
+
+
+def _settling(figure: Figure, limit: float, examples: int) -> str:
+    more = examples_to_settle(figure, limit, examples)
+    if more is None:
+        return "its interval contains the limit, and so does its value: no number of examples would settle it"
+    counted = f"{more:,} more example{'' if more == 1 else 's'}"
+    return f"its interval contains the limit; about {counted} like these would settle it"
+
+
+def _compared(comparison: Comparison) -> dict[str, Any]:
+    found = comparison.baseline
+    if found is None:
+        return {}
+    hits, count = found.measured.hits.hits, (len(found.measured.hits.hits) - 1) // 2
+    side_length = math.isqrt(count)
+    then = hits[count + 1 :].mean(axis=1).reshape(side_length, side_length)
+    return {
+        "baseline": {
+            "commit": found.commit,
+            "recorded": found.recorded,
+            "figures": dict(found.figures),
+            "a": then.tolist(),
+            "model_fingerprint": found.measured.model_fingerprint,
+        },
+        "change": {
+            name: {"value": change.value, "lower": change.lower, "upper": change.upper}
+            for name, change in comparison.changes.items()
+        },
+    }
 
 
 def cannot_judge(subject: str, gates: Mapping[str, float], error: DScoreError) -> list[Verdict]:
@@ -51,11 +206,6 @@ def cannot_judge(subject: str, gates: Mapping[str, float], error: DScoreError) -
         Verdict(subject, gate, "error", reason, threshold, GATES.get(gate, ""))
         for gate, threshold in (gates.items() if gates else [("", None)])
     ]
-
-
-def _holds(gate: str, value: float, threshold: float) -> bool:
-    # An infinite ratio is a model that nothing moves, such as one that always answers alike: not a proof of anything.
-    return math.isfinite(value) and (value <= threshold if gate.startswith("max_") else value >= threshold)
 
 
 def _uninformative(result: DScore) -> str:
@@ -68,12 +218,14 @@ def _uninformative(result: DScore) -> str:
     return ""
 
 
-def _reason(subject: str, gate: str, figure: Figure, threshold: float, result: DScore, passed: bool) -> str:
+def _reason(subject: str, gate: str, figure: Figure, threshold: float, result: DScore, outcome: Outcome) -> str:
     upward = gate.startswith("max_")
     relation = ("<=" if figure.value <= threshold else ">") if upward else (">=" if figure.value >= threshold else "<")
     spec = f".{_digits(figure.value, threshold)}f"
     head = f"{LABELS[GATES[gate]]} {figure:{spec}} {relation} {threshold:{spec}} for model '{subject}' (n={result.n})"
-    if passed:
+    if outcome == "inconclusive":
+        return f"{head}: inconclusive, {_settling(figure, threshold, result.examples)}"
+    if outcome == "pass":
         vacuous = gate == "max_v_robust" and threshold >= result.g
         return f"{head}; this gate cannot fail, v_robust stays below g(n, c) = {result.g:.3f}" if vacuous else head
     explanation = _explanation(gate, figure, threshold, result)

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.machinery
 import pickle
 import re
-import sys
-import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import safetensors
 import torch
@@ -20,27 +14,13 @@ from safetensors.torch import load_file
 from torch import nn
 
 from pytest_dscore.errors import DScoreError, first_line
-from pytest_dscore.names import unknown_name
+from pytest_dscore.gates.references import call
 from pytest_dscore.score.examples import Examples, load_examples
 from pytest_dscore.score.guard import refuse_without_values, unwrap
 from pytest_dscore.settings import ModelSettings
 
 _WRAPPERS = ("state_dict", "model_state_dict")
 _PREFIXES = ("module.", "_orig_mod.")
-#: Files that a user's exception passes through without being of interest to them.
-_NOT_THEIRS = ("importlib", "pytest_dscore/", "pytest_dscore\\", "site-packages/torch/")
-
-
-@contextmanager
-def importable(root: Path) -> Iterator[None]:
-    """Put pytest's rootdir first on the import path, so that ``module:callable`` is found from there."""
-    sys.path.insert(0, str(root))
-    try:
-        yield
-    finally:
-        # The user's code may have changed the path itself.
-        if str(root) in sys.path:
-            sys.path.remove(str(root))
 
 
 def load_model(settings: ModelSettings, root: Path) -> nn.Module:
@@ -79,64 +59,6 @@ def load_data(settings: ModelSettings) -> Examples:
         return load_examples(data)
     except DScoreError as error:
         raise DScoreError(f"data '{settings.data}': {error}") from error
-
-
-def call(reference: str, key: str) -> Any:
-    """Import ``module:callable`` and call it without arguments.
-
-    Raises
-    ------
-    DScoreError
-        With the user's own file and line where their code raised.
-    """
-    function = resolve(reference, key)
-    try:
-        return function()
-    except (KeyboardInterrupt, GeneratorExit):
-        raise
-    except BaseException as error:  # pytest.skip() in a user's function must not skip the gate.
-        raise DScoreError(f"{key} '{reference}' raised {describe(error)}") from error
-
-
-def resolve(reference: str, key: str) -> Callable[..., Any]:
-    """Import ``module:callable``.
-
-    Raises
-    ------
-    DScoreError
-        If the module or the name in it does not exist, the import raises, or the object cannot be called.
-    """
-    module_name, _, attribute = reference.partition(":")
-    try:
-        found: Any = importlib.import_module(module_name)
-    except (KeyboardInterrupt, GeneratorExit):
-        raise
-    except BaseException as error:
-        raise DScoreError(
-            f"{key} '{reference}': importing {module_name} raised {describe(error)} "
-            "(searched from pytest's rootdir and pythonpath)"
-        ) from error
-    _refuse_namesake(module_name, key, reference)
-    for part in attribute.split("."):
-        if not hasattr(found, part):
-            public = [name for name in vars(found) if not name.startswith("_")]
-            raise DScoreError(f"{key} '{reference}': in {module_name} the {unknown_name('name', part, public[:40])}")
-        found = getattr(found, part)
-    if not callable(found):
-        raise DScoreError(f"{key} '{reference}' is a {type(found).__name__}: it must be a callable without arguments")
-    return found  # type: ignore[no-any-return]
-
-
-def _refuse_namesake(module_name: str, key: str, reference: str) -> None:
-    """Refuse a module imported from elsewhere although the rootdir, first on the path, has one of that name."""
-    top = module_name.partition(".")[0]
-    spec = importlib.machinery.PathFinder.find_spec(top, sys.path[:1])
-    file = getattr(sys.modules.get(top), "__file__", None)
-    if spec is not None and spec.origin and file and not Path(spec.origin).samefile(file):
-        raise DScoreError(
-            f"{key} '{reference}': {top} is {spec.origin}, but {file} of the same name was imported before it: "
-            "rename one of them"
-        )
 
 
 def read_weights(path: Path) -> Mapping[str, torch.Tensor]:
@@ -206,11 +128,3 @@ def _fit(model: nn.Module, state: Mapping[str, torch.Tensor], path: str) -> None
         raise DScoreError(
             f"weights '{path}' do not fit the model that the factory builds ({type(model).__name__}): {shown or error}"
         ) from error
-
-
-def describe(error: BaseException) -> str:
-    """Type, first line and place (in the user's code where there is any) of an exception."""
-    frames = traceback.extract_tb(error.__traceback__)
-    theirs = [frame for frame in frames if not any(part in frame.filename for part in _NOT_THEIRS)]
-    where = f" ({theirs[-1].filename}:{theirs[-1].lineno})" if theirs else ""
-    return f"{type(error).__name__}: {first_line(error)}{where}"

@@ -14,7 +14,7 @@ from torch import nn
 
 from pytest_dscore.errors import DScoreError
 from pytest_dscore.gates.fingerprint import module_fingerprint
-from pytest_dscore.gates.loading import describe
+from pytest_dscore.gates.references import describe
 from pytest_dscore.score.guard import borrowed
 from pytest_dscore.score.outputs import predictions, read_logits
 
@@ -79,16 +79,26 @@ def as_labels(values: Any, what: str) -> NDArray[Any]:
         values = values.detach().cpu().numpy()
     elif hasattr(values, "to_numpy"):
         values = values.to_numpy()
-    found = np.asarray(values)
+    try:
+        found = np.asarray(values)
+    except ValueError as error:
+        raise DScoreError(f"{what} rows that differ in length: one label per example is needed") from error
     if found.ndim == 2 and found.shape[1] == 1:
         found = found[:, 0]
     if found.ndim != 1:
         raise DScoreError(f"{what} an array of shape {found.shape}: one label per example is needed, not scores")
     if found.dtype.kind == "f" and not bool(np.isfinite(found).all()):
         raise DScoreError(f"{what} NaN or infinity for example {int(np.argmin(np.isfinite(found)))}, which is no label")
-    if found.dtype.kind == "O" and any(value is None or value != value for value in found):
+    if found.dtype.kind == "O" and any(map(_is_missing, found)):
         raise DScoreError(f"{what} labels that are missing (None or NaN)")
     return found
+
+
+def _is_missing(value: Any) -> bool:
+    try:
+        return value is None or bool(value != value)
+    except (TypeError, ValueError):  # pandas.NA is neither equal to itself nor not
+        return True
 
 
 def wrong_where(predicted: NDArray[Any], labels: NDArray[Any], what: str) -> NDArray[np.bool_]:

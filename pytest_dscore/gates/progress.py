@@ -17,8 +17,16 @@ if TYPE_CHECKING:
 _PATIENCE = 1.0
 
 
-def progress_bar(config: pytest.Config) -> ProgressBar:
-    """A context manager per model; it gives None where output is no terminal (a pipe, a CI log, an xdist worker)."""
+def progress_bar(config: pytest.Config, what: str) -> ProgressBar:
+    """A context manager per subject; it gives None where output is no terminal (a pipe, a CI log, an xdist worker).
+
+    Parameters
+    ----------
+    config
+        pytest's.
+    what
+        What stands before the subject's name.
+    """
     reporter: pytest.TerminalReporter | None = config.pluginmanager.get_plugin("terminalreporter")
 
     @contextmanager
@@ -27,10 +35,10 @@ def progress_bar(config: pytest.Config) -> ProgressBar:
 
     if reporter is None or hasattr(config, "workerinput") or not reporter.isatty:
         return no_bar
-    return lambda name: _bar(config, name)
+    return lambda name: _bar(config, f"{what} {name}")
 
 
-def _bar(config: pytest.Config, name: str) -> AbstractContextManager[Progress]:
+def _bar(config: pytest.Config, title: str) -> AbstractContextManager[Progress]:
     from rich import progress as display
     from rich.console import Console
 
@@ -48,7 +56,7 @@ def _bar(config: pytest.Config, name: str) -> AbstractContextManager[Progress]:
             display.TimeRemainingColumn(),
         )
         live = display.Progress(*columns, console=Console(), transient=True, redirect_stdout=False, expand=True)
-        task = live.add_task(f"D-Score of {name}", total=None)
+        task = live.add_task(title, total=None)
         shown = False
 
         def progress(done: int, total: int) -> None:

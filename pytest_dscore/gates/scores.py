@@ -9,15 +9,19 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pytest
 
 from pytest_dscore.errors import DScoreError, SettingsError
+from pytest_dscore.gates.exhibits import exhibit_properties
 from pytest_dscore.gates.items import DeclaredGate, GateItem, Property
 from pytest_dscore.gates.progress import progress_bar
 from pytest_dscore.gates.recording import Recorder, fail
+from pytest_dscore.gates.workers import threads_here
 from pytest_dscore.names import OPERATOR_NAMES
 from pytest_dscore.settings import ModelSettings, Settings, marker_settings
 
 if TYPE_CHECKING:
     from pytest_dscore.gates.holdouts import HoldoutGates
+    from pytest_dscore.gates.judge import Comparison
     from pytest_dscore.gates.scoring import Scorer
+    from pytest_dscore.gates.store import Measured
     from pytest_dscore.score import DScore
     from pytest_dscore.score.operators import Operator
 
@@ -98,21 +102,47 @@ class ScoreGates:
 
     def enforce(self, item: pytest.Item, name: str, settings: ModelSettings, thresholds: Mapping[str, float]) -> None:
         """Score, record the verdicts with the item, and fail the test where one is not met."""
-        from pytest_dscore.gates.judge import judge
+        from pytest_dscore.gates.judge import Policy, judge
         from pytest_dscore.gates.scoring import versions
         from pytest_dscore.report.terminal import details
 
         try:
             result, measured = self.scorer.score(name, settings)
             charges = self._holdouts.charge_score(name, settings, measured)
+            comparison = self._compare(name, settings, result, measured)
         except DScoreError as error:
             self._refuse(item, name, thresholds, error)
-        verdicts = judge(name, result, measured, thresholds, versions(), charges)
+        policy = Policy(settings.inconclusive, settings.strict)
+        verdicts = judge(
+            name, result, measured, thresholds, versions(), charges=charges, comparison=comparison, policy=policy
+        )
         self._recorder.record(item, verdicts)
-        failed = [verdict for verdict in verdicts if verdict.outcome != "pass" and verdict.gate]
+        self._recorder.announce(item, exhibit_properties(item, measured, thresholds, settings.thresholds(), charges))
+        failed = [verdict for verdict in verdicts if verdict.failed]
         if failed:
             lines = [verdict.reason for verdict in failed] + details(failed[0])
             fail(item, lines)
+
+    def _compare(self, name: str, settings: ModelSettings, result: DScore, measured: Measured) -> Comparison:
+        """Compare with the baseline where a drop is judged; record the score as the new one where that is asked for."""
+        from pytest_dscore.gates.baseline import Baselines
+        from pytest_dscore.gates.judge import Comparison
+        from pytest_dscore.gates.scoring import versions
+        from pytest_dscore.holdout.provenance import git_commit
+        from pytest_dscore.score.change import changes
+
+        baselines = Baselines(self._settings.root)
+        if self._config.getoption("dscore_update_baseline"):
+            baselines.record(name, settings, result, measured, versions(), git_commit(self._settings.root))
+            return Comparison(recorded=True)
+        if settings.max_drop is None:
+            return Comparison()
+        try:
+            found = baselines.find(name, settings, measured, versions())
+        except DScoreError as error:
+            return Comparison(problem=str(error))
+        then = found.measured.hits
+        return Comparison(found, changes(result.hits, then.hits, result, result.classes, then.classes))
 
     def _marked(self, item: pytest.Item, marker: pytest.Mark) -> tuple[str, ModelSettings]:
         try:
@@ -138,19 +168,18 @@ class ScoreGates:
     def scorer(self) -> Scorer:
         """Made on first use: it imports torch."""
         if self._scorer is None:
-            from pytest_dscore.gates.scoring import Scorer, worker_threads
+            from pytest_dscore.gates.scoring import Scorer
             from pytest_dscore.gates.store import Cache
 
             worker: dict[str, Any] = getattr(self._config, "workerinput", {})
             shared = Path(worker[SHARED]) if SHARED in worker else None
-            threads = worker_threads(int(worker["workercount"])) if worker else None
             self._scorer = Scorer(
                 self._settings.root,
                 Cache(cache_directory(self._config), read=not self._config.getoption("dscore_no_cache")),
                 shared,
-                threads,
+                threads_here(self._config),
                 self._operators,
-                progress_bar(self._config),
+                progress_bar(self._config, "D-Score of"),
             )
         return self._scorer
 
@@ -159,7 +188,12 @@ def _declared(gates: ScoreGates, name: str, settings: ModelSettings, gate: str, 
     thresholds = {gate: threshold}
     known = tuple(_known(name, thresholds))
     return DeclaredGate(
-        name, gate, f"models.{name}", gate, known, lambda item: gates.enforce(item, name, settings, thresholds)
+        name,
+        gate,
+        f"models.{name}",
+        gate.partition(".")[0],
+        known,
+        lambda item: gates.enforce(item, name, settings, thresholds),
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib import metadata
@@ -20,11 +19,13 @@ from pytest_dscore import score as score_package
 from pytest_dscore.errors import DScoreError
 from pytest_dscore.gates import store
 from pytest_dscore.gates.fingerprint import model_fingerprint, operator_fingerprint
-from pytest_dscore.gates.loading import describe, importable, load_data, load_model
+from pytest_dscore.gates.loading import load_data, load_model
+from pytest_dscore.gates.references import describe, importable
 from pytest_dscore.gates.store import Cache, Measured
 from pytest_dscore.score.api import make_plan
-from pytest_dscore.score.engine import Progress, measure
+from pytest_dscore.score.engine import Hits, Plan, Progress, measure
 from pytest_dscore.score.examples import Examples
+from pytest_dscore.score.exhibit import Exhibit, make_exhibit
 from pytest_dscore.score.guard import choose_device, random_states_kept
 from pytest_dscore.score.operators import OPERATORS, Operator
 from pytest_dscore.score.result import DScore, Recipe, summarise
@@ -34,7 +35,7 @@ from pytest_dscore.settings import GATES, ModelSettings
 #: A bar for the work on one model; entering it gives the engine's progress callback, or None.
 ProgressBar = Callable[[str], AbstractContextManager[Progress | None]]
 
-_SUMMARY_KEYS = {"form", "bootstrap", "confidence", *GATES}
+_SUMMARY_KEYS = {"form", "bootstrap", "confidence", "max_drop", "strict", "inconclusive", *GATES}
 
 
 @functools.cache
@@ -117,7 +118,7 @@ class Scorer:
             if isinstance(outcome, DScoreError):
                 refusal.write_text(str(outcome), encoding="utf-8", errors="backslashreplace")
             elif not path.exists():
-                store.save(path, outcome)
+                store.save(path, outcome, pictures=True)
         return outcome
 
     def _attempt(self, name: str, settings: ModelSettings) -> Measured | DScoreError:
@@ -150,7 +151,14 @@ class Scorer:
             return kept
         with self._bar(name) as progress:
             hits = measure(model, examples, plan, s.device, progress)
-        measured = Measured(hits, plan.padding, fill, *prints, remarks=fill_remarks(s.fill, examples.images))
+        measured = Measured(
+            hits,
+            plan.padding,
+            fill,
+            *prints,
+            remarks=fill_remarks(s.fill, examples.images),
+            exhibit=_exhibit(model, examples, plan, s.device, hits),
+        )
         self._cache.put(key, measured)
         return measured
 
@@ -180,6 +188,13 @@ def _summarise(measured: Measured, settings: ModelSettings) -> DScore:
     return summarise(measured.hits, recipe)
 
 
+def _exhibit(model: nn.Module, examples: Examples, plan: Plan, device: str, hits: Hits) -> Exhibit | None:
+    try:
+        return make_exhibit(model, examples, plan, device, hits)
+    except Exception:  # noqa: BLE001 - pictures explain a verdict, and must not change it
+        return None
+
+
 @contextmanager
 def _thread_limit(threads: int | None) -> Iterator[None]:
     before = torch.get_num_threads()
@@ -195,11 +210,6 @@ def _engine_code() -> str:
     """Digest of this package's own scoring code: a checkout changes without its version changing."""
     files = sorted(Path(score_package.__path__[0]).glob("*.py"))
     return _digest(*(file.read_text(encoding="utf-8") for file in files))
-
-
-def worker_threads(workers: int) -> int:
-    """Threads for each of several workers on this machine, at least 1."""
-    return max(1, (os.cpu_count() or 1) // workers)
 
 
 def _digest(*parts: str) -> str:

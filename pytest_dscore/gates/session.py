@@ -13,9 +13,11 @@ import pytest
 from pytest_dscore.errors import SettingsError
 from pytest_dscore.gates.holdouts import HoldoutGates
 from pytest_dscore.gates.items import DeclaredGate, GateItem, ProjectFile, is_project_file
+from pytest_dscore.gates.protocols import ProtocolGates
 from pytest_dscore.gates.recording import Recorder
 from pytest_dscore.gates.scores import SHARED, ScoreGates
-from pytest_dscore.names import MARKERS, OPERATOR_NAMES
+from pytest_dscore.names import OPERATOR_NAMES
+from pytest_dscore.requested import is_gate
 from pytest_dscore.settings import load_settings
 from pytest_dscore.verdict import Verdict
 
@@ -24,9 +26,10 @@ if TYPE_CHECKING:
 
 
 _NOTHING = (
-    "[tool.dscore] declares no model and no hold-out, and no collected test is marked as a gate, so there is nothing "
-    "to gate: add a table [tool.dscore.models.NAME] with factory, weights and data, or [tool.dscore.holdouts.NAME] "
-    "with data and epsilon"
+    "[tool.dscore] declares no model, no hold-out and no protocol, and no collected test is a gate, so there is "
+    "nothing to gate: add a table [tool.dscore.models.NAME] with factory, weights and data, "
+    "[tool.dscore.holdouts.NAME] with data and epsilon, or [tool.dscore.protocols.NAME] with data and experiment or "
+    "estimator"
 )
 
 
@@ -66,7 +69,8 @@ class GateSession:
         self.recorder = Recorder(self.settings.junit_properties)
         self.holdouts = HoldoutGates(config, self.settings, self.recorder)
         self.scores = ScoreGates(config, self.settings, self.recorder, operators, self.holdouts)
-        self._gates: tuple[Gates, ...] = (self.scores, self.holdouts)
+        self.protocols = ProtocolGates(config, self.settings, self.recorder)
+        self._gates: tuple[Gates, ...] = (self.scores, self.holdouts, self.protocols)
         self._verdicts: list[Verdict] = []
         self._judged: set[str] = set()
         self._own_directory: str | None = None
@@ -100,7 +104,7 @@ class GateSession:
         asked_by_id = bool(self.config.args) and all("::" in argument for argument in self.config.args)
         if not asked_by_id and not any(isinstance(item, GateItem) for item in items):
             items.extend(session.genitems(ProjectFile.build(session, self)))
-        if not any(map(_is_gate, items)) and next(self.declared(), None) is None:
+        if not any(map(is_gate, items)) and next(self.declared(), None) is None:
             raise pytest.UsageError(f"pytest-dscore: {_NOTHING}")
 
     # Judging
@@ -133,13 +137,18 @@ class GateSession:
         lines = self._unjudged()
         if self._verdicts:
             # In the order of a serial run, whichever xdist worker was ready first.
-            names = (*self.settings.models, *self.settings.holdouts)
-            order = {name: place for place, name in enumerate(names)}
-            lines += summary(sorted(self._verdicts, key=lambda verdict: order[verdict.subject]), width=80)
+            lines += summary(sorted(self._verdicts, key=self._place), width=80)
         if lines and not self.config.option.collectonly:
             terminalreporter.write_sep("=", "D-Score")
             for line in lines:
                 terminalreporter.write_line(line)
+
+    def _place(self, verdict: Verdict) -> tuple[int, str]:
+        """Declared subjects in their order, then the tests that stand for themselves, by name."""
+        names = (*self.settings.models, *self.settings.holdouts, *self.settings.protocols)
+        if verdict.subject not in names:
+            return len(names), verdict.subject
+        return names.index(verdict.subject), str(self.protocols.place(verdict))
 
     def _unjudged(self) -> list[str]:
         """Say so where declared gates did not run: deselected by the user, or dropped by somebody's conftest.py."""
@@ -156,10 +165,6 @@ class GateSession:
         if self._own_directory is None:
             self._own_directory = tempfile.mkdtemp(prefix="pytest-dscore-")
         return self._own_directory
-
-
-def _is_gate(item: pytest.Item) -> bool:
-    return any(item.get_closest_marker(name) for name in MARKERS)
 
 
 class _Distribution:

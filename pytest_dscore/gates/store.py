@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from pytest_dscore.score.engine import Hits
+from pytest_dscore.score.exhibit import Exhibit
 
 _FORMAT = 2
 #: What NumPy, zipfile and zlib raise on damaged bytes.
@@ -45,6 +46,8 @@ class Measured:
         Sentences on what looks wrong in the input.
     cached
         True where they were read from pytest's cache directory, so that no forward pass was made.
+    exhibit
+        Pictures for reports; None where there are none, as in files that are committed.
     """
 
     hits: Hits
@@ -54,10 +57,20 @@ class Measured:
     data_fingerprint: str
     remarks: tuple[str, ...] = ()
     cached: bool = False
+    exhibit: Exhibit | None = None
 
 
-def save(path: Path, measured: Measured) -> None:
+def save(path: Path, measured: Measured, *, pictures: bool = False) -> None:
     """Write atomically: another process sees the whole file or none.
+
+    Parameters
+    ----------
+    path
+        Where to.
+    measured
+        What to keep.
+    pictures
+        Whether to keep its exhibit too, which holds images of the data.
 
     Raises
     ------
@@ -65,10 +78,14 @@ def save(path: Path, measured: Measured) -> None:
         The directory cannot be written.
     """
     meta = asdict(measured)
+    del meta["exhibit"]
     hits = meta["hits"].pop("hits")
     meta |= {"format": _FORMAT, "shape": hits.shape, "sha256": _digest(hits)}
     buffer = io.BytesIO()
-    np.savez_compressed(buffer, meta=np.array(json.dumps(meta)), hits=np.packbits(hits, axis=1))
+    arrays = {"meta": np.array(json.dumps(meta)), "hits": np.packbits(hits, axis=1)}
+    if pictures and measured.exhibit is not None:
+        arrays["exhibit"] = np.array(measured.exhibit.to_json())
+    np.savez_compressed(buffer, **arrays)
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
     try:
@@ -91,6 +108,7 @@ def load(path: Path) -> Measured | None:
             meta = json.loads(str(stored["meta"]))
             rows, columns = meta.pop("shape")
             hits = np.unpackbits(stored["hits"], axis=1, count=columns).astype(np.bool_)
+            exhibit = Exhibit.from_json(str(stored["exhibit"])) if "exhibit" in stored.files else None
         if meta.pop("format") != _FORMAT or meta.pop("sha256") != _digest(hits) or len(hits) != rows:
             return None
         seen = meta.pop("hits")
@@ -98,7 +116,7 @@ def load(path: Path) -> Measured | None:
         skipped, unused = tuple(seen.pop("skipped")), tuple(seen.pop("unused"))
         kept = Hits(hits=hits, maps=maps, skipped=skipped, unused=unused, **seen)
         padding, fill, remarks = (tuple(meta.pop(name)) for name in ("padding", "fill", "remarks"))
-        return Measured(hits=kept, padding=padding, fill=fill, remarks=remarks, **meta)
+        return Measured(hits=kept, padding=padding, fill=fill, remarks=remarks, exhibit=exhibit, **meta)
     except _DAMAGED:
         return None
 
@@ -127,7 +145,7 @@ class Cache:
         """Keep hits under `key`; a cache that cannot be written must not fail a gate that was computed."""
         if self._directory:
             try:
-                save(self._directory / f"{key}.npz", measured)
+                save(self._directory / f"{key}.npz", measured, pictures=True)
             except OSError:
                 return
 

@@ -231,10 +231,8 @@ class _Work:
     def _as_epsilon(self, deviation: int) -> float:
         """Return the least epsilon, to 12 decimals, whose overfitting event is a deviation of so many examples."""
         n, steps = self.population.n, planning.RESOLUTION
-        if deviation > n:
-            return 1.0
-        if self.population.exact:  # events count from ceil(n eps), so any epsilon just above (m - 1) / n has it
-            return min(1.0, (math.floor(Fraction((deviation - 1) * steps, n)) + 1) / steps)
+        if self.population.exact or deviation > n:
+            return least_epsilon(deviation, n)
         return min(1.0, math.ceil(Fraction(deviation * steps, n)) / steps)
 
 
@@ -312,6 +310,14 @@ def analyse(
         spent=spent,
         _work=work,
     )
+
+
+def least_epsilon(deviation: int, n: int) -> float:
+    """Return the least epsilon, to 12 decimals, at which counts deviate from whole n p by so many examples or more."""
+    if deviation > n:
+        return 1.0
+    # Events count from ceil(n eps), so any epsilon just above (m - 1) / n has it.
+    return min(1.0, (math.floor(Fraction((deviation - 1) * planning.RESOLUTION, n)) + 1) / planning.RESOLUTION)
 
 
 def _check_choices(bound: str, estimate: str, mode: str, feedback: str) -> None:

@@ -84,7 +84,11 @@ class Budget:
     @cached_property
     def _tails(self) -> tuple[float, ...]:
         """Each model's own probability of overfitting, in the order of `own`, then `elsewhere`."""
-        rates = [(use.wrong, use.n) for use in (*self.own, *self.elsewhere)]
+        return self._tails_of((*self.own, *self.elsewhere))
+
+    def _tails_of(self, uses: Sequence[Use]) -> tuple[float, ...]:
+        """Return each use's own probability of overfitting, were its error rate that on this hold-out."""
+        rates = [(use.wrong, use.n) for use in uses]
         each = {
             rate: failure_probability(k=1, n=self.n, epsilon=self.epsilon, error=Fraction(*rate), bound="union")
             for rate in set(rates)
@@ -117,14 +121,19 @@ class Budget:
         """Bound on the probability that any score is off by the declared epsilon."""
         if self.adaptive:
             return failure_probability(k=self.used, epsilon=self.epsilon, **self.planned())
-        return min(1.0, self.analysis.failure_probability + math.fsum(self._tails[len(self.own) :]))
+        return min(1.0, self._own_failure + math.fsum(self._tails[len(self.own) :]))
+
+    @property
+    def _own_failure(self) -> float:
+        """The part of this hold-out's own models."""
+        return self.analysis.failure_probability
 
     @cached_property
     def tolerance(self) -> float:
         """The smallest epsilon that still holds for all of them, with probability 1 - delta."""
         if self.adaptive:
             return tolerance(k=self.used, delta=self.terms.delta, **self.planned())
-        own = self.analysis.tolerance
+        own = self._own_tolerance
         if not self.elsewhere:
             return own
         rest = self.terms.delta * len(self.elsewhere) / self.used
@@ -132,6 +141,11 @@ class Budget:
         return max(own, tolerance(k=len(self.elsewhere), n=self.n, delta=rest, error=nearest, bound="union"))
 
     @property
+    def _own_tolerance(self) -> float:
+        """What still holds for this hold-out's own models, at their part of delta."""
+        return self.analysis.tolerance
+
+    @cached_property
     def effective(self) -> float:
         """Effective number of models; those elsewhere count in full."""
         return self.analysis.effective_models + len(self.elsewhere)
@@ -168,7 +182,7 @@ class Budget:
     def _cost(self) -> float:
         """Return what those of several models that came after the first cost on average; it had none to be like."""
         alone = math.fsum(self._tails[: len(self.own)]) / len(self.own)
-        return (self.analysis.failure_probability - alone) / (len(self.own) - 1)
+        return (self._own_failure - alone) / (len(self.own) - 1)
 
     @cached_property
     def union_end(self) -> int | None:
@@ -195,6 +209,26 @@ class Budget:
     def share_used(self) -> float:
         """Part of the budget that is used, in [0, 1]."""
         return 0.0 if self.limit is None else self.used / (self.used + self.limit)
+
+    @property
+    def method(self) -> str:
+        """Which bound was smallest."""
+        return self.analysis.method
+
+    @property
+    def note(self) -> str:
+        """Assumption or fallback in words, empty where there is none."""
+        return self.analysis.note
+
+    @property
+    def effective_note(self) -> str:
+        """What `effective` means where it is not the bootstrap's; else empty."""
+        return ""
+
+    def until(self, k: int) -> Budget:
+        """Return the budget after the first k uses, those elsewhere last."""
+        own = self.own[:k]
+        return Budget(self.terms, own, self.elsewhere[: k - len(own)])
 
     @property
     def mode_statement(self) -> str:

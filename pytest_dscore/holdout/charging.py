@@ -11,7 +11,7 @@ from typing import TypeAlias
 from pytest_dscore.errors import DScoreError
 from pytest_dscore.holdout.budget import Budget
 from pytest_dscore.holdout.ledger import HoldoutIdentity, Ledger, LedgerMissing, Recorded, Use, UseRefused
-from pytest_dscore.holdout.planning import CouplingWarning, failure_probability
+from pytest_dscore.holdout.planning import CouplingWarning, failure_probability, tolerance
 from pytest_dscore.holdout.terms import Terms
 from pytest_dscore.holdout.wording import sentence
 from pytest_dscore.report.text import percent, percent_above
@@ -143,11 +143,13 @@ def refusal(terms: Terms, before: Budget | None, after: Budget, new: int) -> str
     assert terms.epsilon is not None
     limit = f"+-{percent(terms.epsilon)} would no longer hold with probability {percent(1 - terms.delta)}"
     if before is None:
+        # For error rates of 0.5: what holds for the model refused would tell its own.
         alone = failure_probability(k=1, n=after.n, epsilon=terms.epsilon, error=0.5, bound="union")
+        enough = tolerance(k=new, n=after.n, delta=terms.delta, error=0.5, bound="union")
         return (
-            f"{head}With {models}, the first, {limit} on {after.n:,} examples, only "
-            f"+-{percent_above(after.tolerance)} (one model alone is off by more with probability up to "
-            f"{percent(alone)}): declare a larger epsilon or take more examples, see `dscore holdout plan`"
+            f"{head}With {models}, the first, {limit} on {after.n:,} examples (one model alone is off by more with "
+            f"probability up to {percent(alone)}): declare a larger epsilon (+-{percent_above(enough)} would do for an "
+            "error rate of 50 %) or take more examples, see `dscore holdout plan`"
         )
     return f"{head}With {models}, {limit}; {sentence(before, terms.name)}: {_GO_ON}"
 

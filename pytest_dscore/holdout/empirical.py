@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from scipy import special
 from pytest_dscore.holdout import tails
 from pytest_dscore.holdout.choosing import Cover, Ints, NormalModels
 from pytest_dscore.holdout.coupling import JointTail, couple
+from pytest_dscore.holdout.pairs import exclusive_logs
 from pytest_dscore.holdout.tails import Floats
 
 Tail = Literal["upper", "lower"]
@@ -62,7 +63,7 @@ class Population:
             low, high = clopper_pearson(wrong, n, self.level)
             # Whole counts, so that boundaries are whole: outward, the interval only grows.
             self.low, self.high = np.floor(low * n).astype(np.int64), np.ceil(high * n).astype(np.int64)
-        self.tail = lru_cache(maxsize=None)(self._tail)
+        self.tails = lru_cache(maxsize=64)(self._tails)
 
     def deviation(self, epsilon: float | Fraction) -> int:
         """Return the whole number of examples whose deviation is the overfitting event.
@@ -79,48 +80,79 @@ class Population:
         low, high = int(self.low[model]), int(self.high[model])
         return sorted({low, low + (high - low) // 3, low + 2 * (high - low) // 3, high})
 
-    def _tail(self, model: int, side: Tail, deviation: int) -> float:
+    def tail(self, model: int, side: Tail, deviation: int) -> float:
         """Return ``log P(N >= n p + m)`` or ``log P(N <= n p - m)``, the largest over the possible rates."""
-        best = -math.inf
-        for count in self._rates(model):
-            p = count / self.n, (self.n - count) / self.n
-            if side == "upper":
-                best = max(best, float(tails.log_upper(count + deviation, self.n, *p)))
-            else:
-                best = max(best, float(tails.log_lower(count - deviation, self.n, *p)))
-        return best
+        counts = np.array(self._rates(model), dtype=np.int64)
+        return float(own_tails(counts, self.n, side, deviation).max())
 
-    def least_similarity(self, first: int, second: int) -> float | Fraction:
-        """Return the similarity that two models are taken to have at least."""
+    def _tails(self, side: Tail, deviation: int) -> Floats:
+        """Return `tail` of every model, shape (k,)."""
+        if not self.exact:
+            return np.array([self.tail(model, side, deviation) for model in range(self.k)], dtype=np.float64)
+        counts, which = np.unique(self.wrong, return_inverse=True)
+        return np.asarray(own_tails(counts, self.n, side, deviation)[which], dtype=np.float64)
+
+    def least_similarity(self, first: int, second: int) -> float:
+        """Return the similarity that two models, known within limits only, are taken to have at least."""
         agree = round(float(self.similarity[first, second]) * self.n)
-        if self.exact:
-            return Fraction(agree, self.n)
         return float(special.betaincinv(agree, self.n - agree + 1, self.level)) if agree > 0 else 0.0
 
-    def exclusive(self, model: int, other: int, side: Tail, deviation: int, offset: int) -> float:
+    def exclusive(self, models: Any, others: Any, side: Tail, deviation: int, offset: Any) -> Floats:
         """Return ``log P(model deviates by m, other does not deviate by offset)``, at most the model's own tail.
 
         The largest over the limits' corners. Where there is no coupling, the model's own tail.
+
+        Parameters
+        ----------
+        models, others, offset
+            Indices of models and deviations of the others; shapes that broadcast.
+        side, deviation
+            Of the models' event.
+
+        Returns
+        -------
+        ndarray
+            Of the broadcast shape.
         """
-        own = self.tail(model, side, deviation)
-        if own == -math.inf:
-            return own
+        arrays = np.broadcast_arrays(*(np.asarray(x, dtype=np.int64) for x in (models, others, offset)))
+        models, others, offset = (array.ravel() for array in arrays)
+        own = self.tails(side, deviation)[models]
+        result, able = own.copy(), np.flatnonzero(own > -math.inf)
+        if self.exact:
+            i, j = models[able], others[able]
+            agree = np.rint(self.similarity[i, j] * self.n)
+            logs = exclusive_logs(self.n, self.wrong[i], self.wrong[j], agree, side, deviation, offset[able])
+            result[able] = np.minimum(own[able], logs)
+        else:
+            for row in able:
+                pair = int(models[row]), int(others[row])
+                result[row] = min(float(own[row]), self._at_corners(*pair, side, deviation, int(offset[row])))
+        return np.asarray(result.reshape(arrays[0].shape), dtype=np.float64)
+
+    def _at_corners(self, model: int, other: int, side: Tail, deviation: int, offset: int) -> float:
         similarity, best = self.least_similarity(model, other), -math.inf
         wholes = {int(self.low[model]), int(self.high[model])}, {int(self.low[other]), int(self.high[other])}
-        # At a rate whose n p is not whole "no deviation of offset" reaches one count further.
-        reach = offset - 1 if self.exact else offset
         for count in wholes[0]:
             for anchor in wholes[1]:
                 coupling = couple(Fraction(anchor, self.n), Fraction(count, self.n), similarity)
                 if coupling is None:
-                    return own
+                    return 0.0
                 joint = JointTail(self.n, coupling)
+                # At a rate whose n p is not whole "no deviation of offset" reaches one count further.
                 if side == "upper":
-                    value = joint.log_probability("lower", anchor + reach, "upper", count + deviation)
+                    value = joint.log_probability("lower", anchor + offset, "upper", count + deviation)
                 else:
-                    value = joint.log_probability("upper", anchor - reach, "lower", count - deviation)
+                    value = joint.log_probability("upper", anchor - offset, "lower", count - deviation)
                 best = max(best, value)
-        return min(own, best)
+        return best
+
+
+def own_tails(wrong: Ints, n: int, side: Tail, deviation: int) -> Floats:
+    """Return each model's ``log P(N >= wrong + m)`` or ``log P(N <= wrong - m)`` at its own rate, shape (k,)."""
+    p, q = wrong / n, (n - wrong) / n
+    if side == "upper":
+        return tails.log_upper_each(wrong + deviation, n, p, q)
+    return tails.log_lower_each(wrong - deviation, n, p, q)
 
 
 def clopper_pearson(successes: NDArray[np.int64], n: int, level: float) -> tuple[Floats, Floats]:
@@ -186,7 +218,7 @@ def choose_structure(population: Population, deviation: int) -> Structure:
 
 def union_bound(population: Population, deviation: int) -> float:
     """Return the log of the sum of all models' tails."""
-    return _total(population.tail(i, side, deviation) for side in SIDES for i in range(population.k))
+    return _total(np.concatenate([population.tails(side, deviation) for side in SIDES]))
 
 
 def spanning_tree_bound(population: Population, parent: Ints, deviation: int) -> float:
@@ -195,14 +227,11 @@ def spanning_tree_bound(population: Population, parent: Ints, deviation: int) ->
     The same number as the sum of tails less the sum of joint tails, without the subtraction (Hunter 1976, Worsley
     1982).
     """
-    terms = []
+    models = np.arange(population.k)
+    roots, children = models[parent == models], models[parent != models]
+    terms = [population.tail(int(root), side, deviation) for side in SIDES for root in roots]
     for side in SIDES:
-        for child in range(population.k):
-            other = int(parent[child])
-            if other == child:
-                terms.append(population.tail(child, side, deviation))
-            else:
-                terms.append(population.exclusive(child, other, side, deviation, deviation))
+        terms += population.exclusive(children, parent[children], side, deviation, deviation).tolist()
     return _total(terms)
 
 
@@ -212,10 +241,10 @@ def cover_bound(population: Population, cover: Cover, deviation: int) -> float:
     parts = []
     for side in SIDES:
         for anchor, offset in offsets.items():
-            members = [int(i) for i in np.flatnonzero(cover.assignment == anchor) if i != anchor]
-            own = [population.tail(i, side, deviation) for i in (anchor, *members)]
+            members = np.flatnonzero((cover.assignment == anchor) & (np.arange(population.k) != anchor))
+            own = population.tails(side, deviation)[[anchor, *members.tolist()]]
             shared = [population.tail(anchor, side, offset)]
-            shared += [population.exclusive(i, anchor, side, deviation, offset) for i in members]
+            shared += population.exclusive(members, anchor, side, deviation, offset).tolist()
             parts.append(min(_total(own), _total(shared)))
     return _total(parts)
 
@@ -242,6 +271,6 @@ def empirical_bound(
 
 def _total(logs: Iterable[float]) -> float:
     """Return the log of the sum of exponentials, at most 0."""
-    values = np.fromiter(logs, dtype=np.float64)
+    values = np.asarray(logs if isinstance(logs, np.ndarray) else list(logs), dtype=np.float64)
     top = float(values.max(initial=-np.inf))
     return top if top == -math.inf else min(0.0, top + math.log(float(np.exp(values - top).sum())))

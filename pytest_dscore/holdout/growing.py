@@ -10,8 +10,9 @@ import numpy as np
 
 from pytest_dscore.errors import DScoreError, SettingsError
 from pytest_dscore.holdout import checks, tails
-from pytest_dscore.holdout.coupling import JointTail, couple
-from pytest_dscore.holdout.empirical import SIDES, Tail
+from pytest_dscore.holdout.choosing import Ints
+from pytest_dscore.holdout.empirical import SIDES, own_tails
+from pytest_dscore.holdout.pairs import exclusive_logs
 
 _CANDIDATES = 4
 
@@ -93,45 +94,46 @@ class GrowingTree:
             raise DScoreError(f"similarity must hold one value for each of the {self.k} models, not shape {row.shape}.")
         if not bool(((row >= 0) & (row <= 1)).all()):
             raise DScoreError("similarity must hold values between 0 and 1 only.")
-        own = {side: self._tail(int(wrong), side) for side in SIDES}
-        alone = tails.log_add(*own.values())
+        own = np.array([own_tails(np.array([int(wrong)]), self.n, side, self.deviation) for side in SIDES])
+        alone = float(np.logaddexp(*own[:, 0]))
         best, parent = alone, self.k if self.k == 0 else 0
-        for other in self._likest(int(wrong), row):
-            shared = tails.log_add(
-                *(self._exclusive(int(wrong), other, float(row[other]), own, side) for side in SIDES)
-            )
-            if shared < best:
-                best, parent = shared, other
+        others = np.array(likest(self.n, np.array(self._wrong), int(wrong), row), dtype=np.int64)
+        if others.size:
+            shared = np.logaddexp(*np.minimum(self._exclusive(int(wrong), others, row), own))
+            likest_one = int(np.argmin(shared))
+            if shared[likest_one] < best:
+                best, parent = float(shared[likest_one]), int(others[likest_one])
         self._wrong.append(int(wrong))
         self._parents.append(parent)
         self._log = tails.log_add(self._log, best)
         self._log_union = tails.log_add(self._log_union, alone)
         return self.failure_probability
 
-    def _tail(self, wrong: int, side: Tail) -> float:
-        p, q = wrong / self.n, (self.n - wrong) / self.n
-        if side == "upper":
-            return float(tails.log_upper(wrong + self.deviation, self.n, p, q))
-        return float(tails.log_lower(wrong - self.deviation, self.n, p, q))
+    def _exclusive(self, wrong: int, others: Ints, row: tails.Floats) -> tails.Floats:
+        """Return ``log P(the new model overfits and the other does not)`` in each tail, shape (2, others)."""
+        agree = np.rint(row[others] * self.n)
+        counts, m = np.array(self._wrong)[others], self.deviation
+        return np.array([exclusive_logs(self.n, wrong, counts, agree, side, m, m) for side in SIDES])
 
-    def _likest(self, wrong: int, row: tails.Floats) -> list[int]:
-        """Return the models whose outcomes correlate most with the new one's."""
-        if self.k == 0:
-            return []
-        p, q = np.array(self._wrong) / self.n, wrong / self.n
-        spread = np.sqrt(np.maximum(p * (1 - p) * q * (1 - q), 1e-300))
-        correlation = ((p + q - 1 + row) / 2 - p * q) / spread
-        few = min(_CANDIDATES, self.k)
-        return [int(i) for i in np.argpartition(-correlation, few - 1)[:few]]
 
-    def _exclusive(self, wrong: int, other: int, similarity: float, own: dict[Tail, float], side: Tail) -> float:
-        """Return ``log P(the new model overfits and the other does not)`` in one tail."""
-        count = self._wrong[other]
-        agree = Fraction(round(similarity * self.n), self.n)
-        coupling = couple(Fraction(count, self.n), Fraction(wrong, self.n), agree)
-        if coupling is None or own[side] == -math.inf:
-            return own[side]
-        joint, m = JointTail(self.n, coupling), self.deviation
-        if side == "upper":
-            return min(own[side], joint.log_probability("lower", count + m - 1, "upper", wrong + m))
-        return min(own[side], joint.log_probability("upper", count - m + 1, "lower", wrong - m))
+def likest(n: int, wrong: Ints, new: int, similarity: tails.Floats) -> list[int]:
+    """Return the few models whose outcomes correlate most with a new one's.
+
+    Parameters
+    ----------
+    n
+        Examples.
+    wrong
+        Wrong examples of the earlier models, shape (k,).
+    new
+        Those of the new one.
+    similarity
+        Of the new one to each earlier one, shape (k,).
+    """
+    if wrong.size == 0:
+        return []
+    p, q = wrong / n, new / n
+    spread = np.sqrt(np.maximum(p * (1 - p) * q * (1 - q), 1e-300))
+    correlation = ((p + q - 1 + similarity) / 2 - p * q) / spread
+    few = min(_CANDIDATES, wrong.size)
+    return [int(i) for i in np.argpartition(-correlation, few - 1)[:few]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from pytest_dscore.errors import DScoreError
@@ -69,3 +70,37 @@ def first_down(holds: Callable[[int], bool], top: int) -> int:
         top -= stride
         stride *= 2
     return first(holds, max(1, top - stride + 1), top)
+
+
+def first_between(value: Callable[[int], float], target: float, low: int, high: int, start: int = 0) -> int:
+    """Return the smallest m in low + 1..high at which ``value(m) <= target``, taking that to be so at `high`.
+
+    Parameters
+    ----------
+    value
+        Falls with m, about as the log of a normal tail: linearly in m^2. Asked at few m, each time where that line
+        crosses the target, or in the middle where that did not halve what is left.
+    target
+        Finite.
+    low, high
+        ``0 <= low < high``.
+    start
+        Where to ask first; in the middle if not given.
+    """
+    ends: dict[int, float] = {}
+    middle = min(max(start or (low + high) // 2, low + 1), high - 1)
+    while high - low > 1:
+        before = high - low
+        ends[middle] = value(middle)
+        low, high = (low, middle) if ends[middle] <= target else (middle, high)
+        crossing = _crossing(ends.get(low), ends.get(high), target, low, high)
+        halved = 2 * (high - low) <= before
+        middle = min(max(crossing if halved and crossing else (low + high) // 2, low + 1), high - 1)
+    return high
+
+
+def _crossing(above: float | None, below: float | None, target: float, low: int, high: int) -> int | None:
+    if above is None or below is None or not math.isfinite(above - below) or above <= below:
+        return None
+    share = (above - target) / (above - below)
+    return math.ceil(math.sqrt(low * low + share * (high * high - low * low)))

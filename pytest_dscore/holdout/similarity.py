@@ -20,6 +20,8 @@ from pytest_dscore.holdout import checks
 Floats = NDArray[np.float64]
 
 _BLOCK = 4096  # examples unpacked at a time; a multiple of 8
+_FEW_ROWS = 16  # so many models are compared with all others bit by bit; more by a matrix product
+_COMPARED = 16  # models compared at a time: their bits stay in the processor's cache
 _EXACT_FLOAT32 = 2**24  # counts up to here are exact in single precision
 _BYTE_BITS = np.array([bin(i).count("1") for i in range(256)], dtype=np.uint8)
 
@@ -137,6 +139,35 @@ def joint_failures(packed: PackedOutcomes) -> NDArray[np.float32] | Floats:
         # The transpose of a C-ordered block is Fortran-ordered: BLAS reads and adds up without a copy.
         total = product(1.0, block.T, beta=1.0, c=total, trans=1, overwrite_c=1)
     return total
+
+
+def agreements(packed: PackedOutcomes, start: int, stop: int) -> NDArray[np.int64]:
+    """Return on how many examples models start..stop - 1 agree with each of models 0..stop - 1.
+
+    Parameters
+    ----------
+    packed
+        Outcomes of `stop` models or more.
+    start, stop
+        The models in question, ``0 <= start < stop <= k``.
+
+    Returns
+    -------
+    ndarray
+        int64, shape (stop - start, stop). A few rows are counted by bit operations, many by a matrix product, exactly.
+    """
+    bits, n = packed.bits[:stop], packed.n
+    if stop - start <= _FEW_ROWS:
+        before = PackedOutcomes(bits, n)
+        differ = np.stack([disagreements(before, bits[row], _COMPARED) for row in range(start, stop)])
+        return np.asarray(n - differ, dtype=np.int64)
+    dtype = np.dtype(np.float64 if n > _EXACT_FLOAT32 else np.float32)
+    both: NDArray[Any] = np.zeros((stop - start, stop), dtype=dtype)
+    for first in range(0, bits.shape[1], _BLOCK // 32):
+        block: NDArray[Any] = np.unpackbits(bits[:, first : first + _BLOCK // 32], axis=1).astype(dtype)
+        both += block[start:] @ block.T
+    wrong = count_bits(bits)
+    return np.asarray(n - (wrong[start:, None] + wrong - 2 * np.rint(both).astype(np.int64)), dtype=np.int64)
 
 
 def similarity_matrix(outcomes: Any) -> Floats:

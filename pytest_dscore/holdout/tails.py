@@ -111,17 +111,17 @@ def log_pmf(x: Any, n: Any, p: float, q: float) -> Floats:
             return np.where((x == n) & (n >= 0), 0.0, -np.inf)
         inside = (x >= 1) & (x <= n - 1)
         if bool(inside.all()):
-            return _inner_log_pmf(x, n, p, q)
+            return inner_log_pmf(x, n, p, q)
         y, m = np.where(inside, x, 1.0), np.where(inside, n, 2.0)
-        result = np.where(inside, _inner_log_pmf(y, m, p, q), -np.inf)
+        result = np.where(inside, inner_log_pmf(y, m, p, q), -np.inf)
         log_p = math.log1p(-q) if q < 0.5 else math.log(p)
         log_q = math.log1p(-p) if p < 0.5 else math.log(q)
         result = np.where((x == n) & (n >= 0), n * log_p, result)
         return np.where((x == 0) & (n >= 0), n * log_q, result)
 
 
-def _inner_log_pmf(x: Floats, n: Floats, p: float, q: float) -> Floats:
-    """Return Loader's expression for ``1 <= x <= n - 1``."""
+def inner_log_pmf(x: Floats, n: Floats, p: float | Floats, q: float | Floats) -> Floats:
+    """Return Loader's expression, for ``1 <= x <= n - 1`` and rates in (0, 1), which may be arrays."""
     rest = n - x
     correction = _stirling_error(n) - _stirling_error(x) - _stirling_error(rest)
     exponent = correction - _deviance(x, n * p) - _deviance(rest, n * q)
@@ -146,7 +146,7 @@ def scalar_log_pmf(x: int, n: int, p: float, q: float) -> float:
     return logs + 0.5 * math.log(n / (2 * math.pi * x * (n - x)))
 
 
-def _beta_fraction(a: Floats, b: Floats, p: float) -> Floats:
+def _beta_fraction(a: Floats, b: Floats, p: float | Floats) -> Floats:
     """Return the continued fraction of the incomplete beta function (DLMF 8.17.22) by Lentz's method."""
     tiny = 1e-300
     c = np.ones_like(a)
@@ -213,6 +213,31 @@ def log_lower(b: Any, n: Any, p: float, q: float) -> Floats:
     return log_upper(np.asarray(n, dtype=np.float64) - np.asarray(b, dtype=np.float64), n, q, p)
 
 
+def log_upper_each(a: Any, n: Any, p: Any, q: Any) -> Floats:
+    """Return what `log_upper` returns, for many rates at once: all arguments are arrays of shapes that broadcast."""
+    a, n, p, q = np.broadcast_arrays(*(np.asarray(x, dtype=np.float64) for x in (a, n, p, q)))
+    result = np.where((a <= 0) | ((a <= n) & (q <= 0.0)), 0.0, -np.inf)
+    inner = (a > 0) & (a <= n) & (p > 0.0) & (q > 0.0)
+    x, m, rate, rest = a[inner], n[inner], p[inner], q[inner]
+    above = x > m * rate
+    ends = m - x + 1
+    tail = special.betainc(np.where(above, x, ends), np.where(above, ends, x), np.where(above, rate, rest))
+    with np.errstate(divide="ignore"):
+        logs = np.where(above, np.log(tail), np.log1p(-tail))
+    deep = above & (tail < _DEEP)
+    x, m, rate, rest = x[deep], m[deep], rate[deep], rest[deep]
+    within = np.minimum(x, m - 1)
+    pmf = np.where(x < m, inner_log_pmf(within, m, rate, rest), m * np.log(rate))
+    logs[deep] = pmf + np.log(rest) + np.log(_beta_fraction(x, m - x + 1, rate))
+    result[inner] = np.minimum(logs, 0.0)
+    return result
+
+
+def log_lower_each(b: Any, n: Any, p: Any, q: Any) -> Floats:
+    """Return what `log_lower` returns, as `log_upper_each`."""
+    return log_upper_each(np.asarray(n, dtype=np.float64) - np.asarray(b, dtype=np.float64), n, q, p)
+
+
 def log_two_tails(n: int, error: float | Fraction, epsilon: float | Fraction) -> tuple[float, float]:
     """Return the logs of the upper and the lower overfitting probability of one model.
 
@@ -236,9 +261,12 @@ def log_add(first: float, second: float) -> float:
 
 def round_up(log_probability: float) -> float:
     """Return the log of a probability, enlarged by `SLACK` (more where the log itself is huge) and cut off at 1."""
-    if log_probability == -math.inf:
-        return -math.inf
-    return min(0.0, log_probability + SLACK + 1e-15 * abs(log_probability))
+    return min(0.0, round_up_sum(log_probability))
+
+
+def round_up_sum(log_sum: float) -> float:
+    """Return the log of a sum of probabilities, which may be above 1, enlarged as by `round_up`."""
+    return log_sum if log_sum == -math.inf else log_sum + SLACK + 1e-15 * abs(log_sum)
 
 
 def probability(log_probability: float) -> float:

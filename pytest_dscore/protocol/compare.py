@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy import stats
 
@@ -17,6 +17,7 @@ from ..figure import Figure
 from .experiment import Experiment, Outcome, Selection, make_experiment
 from .inputs import check_fraction, check_int
 from .nested import as_data, cheap_intervals
+from .parallel import Progress, Tally, run_jobs
 from .splits import Fold, fold_seed, outer_folds
 
 
@@ -110,6 +111,7 @@ def compare_protocols(
     *,
     confidence: float = 0.95,
     median_folds: int = 5,
+    progress: Progress | None = None,
 ) -> Comparison:
     """Run the internal, external and median protocols on the same folds and measure the bias of the shortcuts.
 
@@ -119,6 +121,8 @@ def compare_protocols(
         As in `nested_cv`. The estimator must select something: by `param_grid`, or itself as a search object.
     median_folds
         Number of first folds whose selections the median protocol uses, 5 in the paper.
+    progress
+        Called with (done, total) after each selection and each fit: four for every fold, and one on all rows.
 
     Returns
     -------
@@ -154,15 +158,17 @@ def compare_protocols(
     seeds = [fold_seed(seed, r, k) for r, part in enumerate(parts) for k in range(len(part))]
     if len(folds) < 2:
         raise SettingsError("the protocols are compared over folds and there is one only: use at least 2.")
-    chosen = _select_all(experiment, folds, seeds, n_jobs)
+    tally = Tally(progress, 4 * len(folds) + 1)
+    chosen = _select_all(experiment, folds, seeds, n_jobs, tally)
     everything = experiment.select(np.arange(len(labels)), fold_seed(seed, repeats), "all the data")
+    tally.add()
     if not everything.params:
         raise SettingsError("nothing is selected, so there is no bias to measure: pass param_grid or a search object.")
     middle = median_selection(chosen[:median_folds])
     used = {"internal": chosen, "external": [everything] * len(folds), "median": [middle] * len(folds)}
     results = {}
     for name, selections in used.items():
-        outcomes = _train_all(experiment, selections, folds, seeds, n_jobs)
+        outcomes = _train_all(experiment, selections, folds, seeds, n_jobs, tally)
         figure = cheap_intervals([outcomes], [folds], confidence, group_array)["corrected"]
         errors = np.array([outcome.error for outcome in outcomes])
         results[name] = ProtocolErrors(figure, errors, tuple(outcome.selected for outcome in outcomes))
@@ -205,13 +211,13 @@ def median_selection(chosen: Sequence[Selection]) -> Selection:
 
 
 def _select_all(
-    experiment: Experiment, folds: Sequence[Fold], seeds: Sequence[int], n_jobs: int | None
+    experiment: Experiment, folds: Sequence[Fold], seeds: Sequence[int], n_jobs: int | None, tally: Tally
 ) -> list[Selection]:
-    found = Parallel(n_jobs=n_jobs)(
-        delayed(experiment.select)(train, seed, f"outer fold {k}")
+    jobs = [
+        partial(experiment.select, train, seed, f"outer fold {k}")
         for k, ((train, _), seed) in enumerate(zip(folds, seeds, strict=True))
-    )
-    return list(found)
+    ]
+    return run_jobs(jobs, n_jobs, tally)
 
 
 def _train_all(
@@ -220,9 +226,10 @@ def _train_all(
     folds: Sequence[Fold],
     seeds: Sequence[int],
     n_jobs: int | None,
+    tally: Tally,
 ) -> list[Outcome]:
-    found = Parallel(n_jobs=n_jobs)(
-        delayed(experiment.fixed)(chosen, train, test, seed, f"outer fold {k}")
+    jobs = [
+        partial(experiment.fixed, chosen, train, test, seed, f"outer fold {k}")
         for k, (chosen, (train, test), seed) in enumerate(zip(selections, folds, seeds, strict=True))
-    )
-    return list(found)
+    ]
+    return run_jobs(jobs, n_jobs, tally)

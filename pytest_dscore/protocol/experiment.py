@@ -6,6 +6,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from sklearn.utils.multiclass import type_of_target
 from ..errors import SettingsError
 from .inputs import check_grid, check_int, check_scorer, explain_failure, take_rows
 from .splits import Rows, check_enough, make_splitter
+from .torch_seed import run_seeded
 
 Losses = NDArray[np.float64]
 # Scores that are minus a mean (or one minus a mean) over rows: for these an interval can use the rows themselves.
@@ -138,7 +140,8 @@ class Experiment:
     def fixed(self, chosen: Selection, train: Rows, test: Rows, seed: int, where: str) -> Outcome:
         """Train on `train` with given parameters, selecting nothing, and measure on `test`."""
         if self.is_callable:
-            guess = np.asarray(self.estimator(self.X, self.y, train, test, seed, **chosen.params))
+            call = partial(self.estimator, self.X, self.y, train, test, seed, **chosen.params)
+            guess = np.asarray(run_seeded(call, seed))
             guess = check_predictions(guess, len(test), where)
             return self._measure(_FixedPredictions(guess, np.unique(self.y)), test, chosen.params, where)
         model = seeded(chosen.template, seed).set_params(**chosen.params)

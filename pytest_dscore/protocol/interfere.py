@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,7 @@ from .runner import Predictions, Runner, moved
 from .splits import Fold, Rows
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Finding:
     """A prediction that moved.
 
@@ -24,10 +25,13 @@ class Finding:
         ``"labels"`` or ``"features"`` of test rows alone suffice, or ``"both"`` are needed.
     text
         What was changed and how many predictions moved.
+    X
+        The changed features; None where labels alone were changed.
     """
 
     channel: str
     text: str
+    X: Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,26 +44,30 @@ class _Step:
     kept: Rows
 
 
-def interfere(runner: Runner, split: Fold, base: Predictions, clean: Rows) -> tuple[Finding | None, str]:
+def interfere(
+    runner: Runner, split: Fold, base: Predictions, clean: Rows, watched: bool = False
+) -> tuple[Finding | None, str]:
     """Change labels, then half of the rows, then both; stop at the first prediction that moves.
 
     Parameters
     ----------
     runner
-        Runs the protocol; at most seven runs are used, one more where something is found.
+        Runs the protocol; at most eight runs are used, two more where something is found.
     split
         (train rows, test rows).
     base
         Predictions of the unchanged protocol, one per test row.
     clean
         Positions among the test rows of those that are not training rows too.
+    watched
+        Whether test rows were seen to go through a model during its training; one more change is tried then.
 
     Returns
     -------
     finding or None, reason why nothing can be said (empty where something can)
     """
     tried = {"labels": 0, "features": 0}
-    for step in _steps(runner, split, base, clean):
+    for step in _steps(runner, split, base, clean, watched):
         if not runner.left:
             break
         found = runner.attempt(step.what, split, step.X, step.y)
@@ -71,7 +79,7 @@ def interfere(runner: Runner, split: Fold, base: Predictions, clean: Rows) -> tu
         if count:
             others = "predictions" if step.X is None else "other predictions"
             text = f"with {step.what} {count} of {len(step.kept)} {others} change"
-            return Finding(_channel(runner, split, base, step), text), ""
+            return Finding(_channel(runner, split, base, step), text, step.X), ""
     blind = [name for name, count in tried.items() if not count]
     if blind:
         first = runner.notes[0] if runner.notes else "no run was left"
@@ -79,7 +87,7 @@ def interfere(runner: Runner, split: Fold, base: Predictions, clean: Rows) -> tu
     return None, ""
 
 
-def _steps(runner: Runner, split: Fold, base: Predictions, clean: Rows) -> Iterator[_Step]:
+def _steps(runner: Runner, split: Fold, base: Predictions, clean: Rows, watched: bool) -> Iterator[_Step]:
     train, test = split
     changed, kept = halves(clean, runner.seed)
 
@@ -103,6 +111,12 @@ def _steps(runner: Runner, split: Fold, base: Predictions, clean: Rows) -> Itera
         y[test[changed]] = runner.y[source]
         y = change_labels(y, test[changed], train, "flipped", runner.seed, y[test[changed]])
         yield _Step(f"half of the test rows {what}", X, y, kept)
+    if watched:
+        # What came before makes a training that stops on test rows stop early; here it goes on as long as it can.
+        X, source = features("resampled")
+        y = runner.y.copy()
+        y[test[changed]] = runner.y[source]
+        yield _Step("half of the test rows made copies of training rows", X, y, kept)
 
 
 def _channel(runner: Runner, split: Fold, base: Predictions, step: _Step) -> str:
@@ -127,11 +141,18 @@ def poison(runner: Runner, split: Fold, base: Predictions, clean: Rows) -> None:
     if not runner.left:
         return
     changed, kept = halves(clean, runner.seed)
-    labels = change_labels(runner.y, split[1][clean], split[0], "impossible", runner.seed, base[clean])
+    how = "permuted" if _uses_cuda() else "impossible"
+    labels = change_labels(runner.y, split[1][clean], split[0], how, runner.seed, base[clean])
     data = replace_features(runner.X, split[1][changed], split[0], "missing", runner.seed)[0]
     found = runner.attempt("poisoned test rows (NaN, impossible labels)", split, X=data, y=labels)
     if found is not None and moved(base, found)[kept].any():
         runner.notes.append("poisoned test rows (NaN, impossible labels): other predictions change")
+
+
+def _uses_cuda() -> bool:
+    """Whether this process works on a GPU: there a label out of range ends not the run but the use of the GPU."""
+    torch = sys.modules.get("torch")
+    return torch is not None and bool(torch.cuda.is_initialized())
 
 
 def halves(clean: Rows, seed: int) -> tuple[Rows, Rows]:

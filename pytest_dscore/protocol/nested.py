@@ -10,7 +10,6 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from ..errors import SettingsError
@@ -18,6 +17,7 @@ from ..figure import Figure
 from .experiment import Experiment, Outcome, make_experiment
 from .inputs import check_fraction, check_int, check_lengths, labels_array, nearest
 from .intervals import Intervals, corrected_interval, naive_interval, nested_interval
+from .parallel import Progress, Tally, run_jobs
 from .splits import Fold, Rows, draws_at_random, fold_seed, is_partition, outer_folds
 from .stability import ParamSelection, selection_stability
 
@@ -75,6 +75,7 @@ def nested_cv(
     interval: str = "corrected",
     confidence: float = 0.95,
     nested_repeats: int = 10,
+    progress: Progress | None = None,
 ) -> NestedResult:
     """Estimate the error of "select, then train" by nested cross-validation (the internal protocol).
 
@@ -106,6 +107,9 @@ def nested_cv(
         Nominal coverage, in (0, 1).
     nested_repeats
         Partitions that the ``"nested"`` interval averages over, if it is asked for.
+    progress
+        Called with (done, total) after each outer fold, in the order in which they finish; ``interval="nested"`` raises
+        the total by its own fits.
 
     Returns
     -------
@@ -119,6 +123,10 @@ def nested_cv(
     References
     ----------
     Cawley and Talbot 2010, Knowl 6; Nadeau and Bengio 2003; Bates, Hastie and Tibshirani 2021.
+
+    Notes
+    -----
+    Before a callable is called, torch's global generators are set from the fold's seed; afterwards they are put back.
 
     Examples
     --------
@@ -134,10 +142,12 @@ def nested_cv(
     X, labels, group_array = as_data(X, y, groups)
     experiment = make_experiment(estimator, param_grid, X, labels, group_array, inner, scoring)
     folds = outer_folds(outer, X, labels, group_array, experiment.classify, repeats, seed)
-    outcomes = run_folds(experiment, folds, seed, n_jobs)
+    tally = Tally(progress, sum(len(part) for part in folds))
+    outcomes = run_folds(experiment, folds, seed, n_jobs, tally)
     ready = cheap_intervals(outcomes, folds, confidence, group_array)
     losses = [[outcome.losses for outcome in part] for part in outcomes]
-    dear = partial(_nested, experiment, folds, losses, outer, nested_repeats, seed, n_jobs, confidence)
+    later = tally if interval == "nested" else None  # read from the result, it has nobody to tell
+    dear = partial(_nested, experiment, folds, losses, outer, nested_repeats, seed, n_jobs, confidence, later)
     intervals = Intervals(ready, dear)
     flat = [outcome for part in outcomes for outcome in part]
     selected = tuple(outcome.selected for outcome in flat)
@@ -160,15 +170,13 @@ def as_data(X: Any, y: Any, groups: Any) -> tuple[Any, NDArray[Any], NDArray[Any
 
 
 def run_folds(
-    experiment: Experiment, folds: Sequence[Sequence[Fold]], seed: int, n_jobs: int | None
+    experiment: Experiment, folds: Sequence[Sequence[Fold]], seed: int, n_jobs: int | None, tally: Tally | None = None
 ) -> list[list[Outcome]]:
     """Run the internal protocol on every fold of every repeat, in parallel."""
-    jobs = [(r, k, train, test) for r, part in enumerate(folds) for k, (train, test) in enumerate(part)]
-    flat = Parallel(n_jobs=n_jobs)(
-        delayed(experiment.run)(train, test, fold_seed(seed, r, k), _where(r, k, len(folds)))
-        for r, k, train, test in jobs
-    )
-    return [[outcome for outcome, job in zip(flat, jobs, strict=True) if job[0] == r] for r in range(len(folds))]
+    places = [(r, k) for r, part in enumerate(folds) for k in range(len(part))]
+    jobs = [partial(experiment.run, *folds[r][k], fold_seed(seed, r, k), _where(r, k, len(folds))) for r, k in places]
+    flat = run_jobs(jobs, n_jobs, tally)
+    return [[outcome for outcome, place in zip(flat, places, strict=True) if place[0] == r] for r in range(len(folds))]
 
 
 def cheap_intervals(
@@ -204,6 +212,7 @@ def _nested(
     seed: int,
     n_jobs: int | None,
     confidence: float,
+    tally: Tally | None,
 ) -> Figure:
     """Interval of Bates et al.: train without each pair of folds, on as many partitions as can be drawn."""
     rows = len(experiment.y)
@@ -221,14 +230,16 @@ def _nested(
     wanted = nested_repeats if draws_at_random(outer) and not grouped_number else len(folds)
     if wanted > len(folds):
         folds = outer_folds(outer, experiment.X, experiment.y, experiment.groups, experiment.classify, wanted, seed)
-        losses = losses + _losses(experiment, folds, len(losses), seed, n_jobs)
-    jobs = [(r, j, k) for r, part in enumerate(folds) for j, k in combinations(range(len(part)), 2)]
-    found = Parallel(n_jobs=n_jobs)(
-        delayed(_pair)(experiment, folds[r][j][1], folds[r][k][1], fold_seed(seed, r, j, k), f"folds {j} and {k}")
-        for r, j, k in jobs
-    )
+    places = [(r, j, k) for r, part in enumerate(folds) for j, k in combinations(range(len(part)), 2)]
+    if tally is not None:
+        tally.total += len(places) + sum(len(part) for part in folds[len(losses) :])
+    losses = losses + _losses(experiment, folds, len(losses), seed, n_jobs, tally)
+    jobs = [
+        partial(_pair, experiment, folds[r][j][1], folds[r][k][1], fold_seed(seed, r, j, k), f"folds {j} and {k}")
+        for r, j, k in places
+    ]
     pairs: list[dict[tuple[int, int], Any]] = [{} for _ in folds]
-    for (r, j, k), pair in zip(jobs, found, strict=True):
+    for (r, j, k), pair in zip(places, run_jobs(jobs, n_jobs, tally), strict=True):
         pairs[r][j, k] = pair
     groups = experiment.groups
     fold_groups = None if groups is None else [[groups[test] for _, test in part] for part in folds]
@@ -236,14 +247,15 @@ def _nested(
 
 
 def _losses(
-    experiment: Experiment, folds: list[list[Fold]], done: int, seed: int, n_jobs: int | None
+    experiment: Experiment, folds: list[list[Fold]], done: int, seed: int, n_jobs: int | None, tally: Tally | None
 ) -> list[list[Any]]:
     """Losses of the further repeats, after the first `done`, with the seeds that they would have had there."""
-    jobs = [(r, k) for r in range(done, len(folds)) for k in range(len(folds[r]))]
-    found = Parallel(n_jobs=n_jobs)(
-        delayed(experiment.run)(*folds[r][k], fold_seed(seed, r, k), _where(r, k, len(folds))) for r, k in jobs
-    )
-    return [[o.losses for o, job in zip(found, jobs, strict=True) if job[0] == r] for r in range(done, len(folds))]
+    places = [(r, k) for r in range(done, len(folds)) for k in range(len(folds[r]))]
+    jobs = [partial(experiment.run, *folds[r][k], fold_seed(seed, r, k), _where(r, k, len(folds))) for r, k in places]
+    found = run_jobs(jobs, n_jobs, tally)
+    return [
+        [o.losses for o, place in zip(found, places, strict=True) if place[0] == r] for r in range(done, len(folds))
+    ]
 
 
 def _pair(experiment: Experiment, first: Rows, second: Rows, seed: int, where: str) -> tuple[Any, Any]:

@@ -19,13 +19,17 @@ from .loo import solve_dual
 Floats = NDArray[np.float64]
 # Beyond 2^+-40 a ridge or a scale changes no prediction in double precision but lets the simplex wander for ever.
 _BOUND = 40.0
+# A Gaussian kernel of l rows has no eigenvalue above l. With a ridge below l times this, K + ridge I may keep too few
+# digits for the predictions, though PRESS still looks right: flat kernels on few distinct rows lead the search there.
+_LEAST_RIDGE = 1e-10
 
 
 class KernelRidgePress(ClassifierMixin, BaseEstimator):
     """Kernel ridge classifier that chooses its own ridge and scale(s) by minimising PRESS.
 
     A search object like scikit-learn's: after `fit` it has ``best_params_`` and ``best_estimator_``, and `nested_cv`
-    reports what each fold selected.
+    reports what each fold selected. No ridge below 1e-10 times the number of rows is tried (unless `start` is below):
+    too few digits would be left for predictions.
 
     Parameters
     ----------
@@ -138,7 +142,7 @@ class KernelRidgePress(ClassifierMixin, BaseEstimator):
         values: list[float] = []
 
         def criterion(theta: Floats) -> float:
-            value = _press_at(X, targets, theta)
+            value = self._press(X, targets, theta)
             path.append(np.array(theta))
             values.append(value)
             return value + self.penalty * float(((theta - origin) ** 2).sum())
@@ -148,17 +152,17 @@ class KernelRidgePress(ClassifierMixin, BaseEstimator):
         simplex = np.vstack([origin, origin + np.eye(len(origin))])
         options: Any = {"maxfev": limit, "maxiter": limit, "xatol": 1e-3, "fatol": 1e-4, "initial_simplex": simplex}
         bounds = [(-_BOUND, _BOUND)] * len(origin)
+        bounds[0] = (min(float(np.log2(_LEAST_RIDGE * len(X))), log_ridge), _BOUND)
         minimize(criterion, origin, method="Nelder-Mead", bounds=bounds, options=options)
         points, found = np.array(path), np.array(values)
         return points, found, found + self.penalty * ((points - origin) ** 2).sum(axis=1)
 
-
-def _press_at(X: Floats, targets: Floats, theta: Floats) -> float:
-    """PRESS at log2 parameters `theta` (ridge first); infinite where the system is singular."""
-    scales = np.broadcast_to(2.0 ** theta[1:], (X.shape[1],))
-    try:
-        residuals = solve_dual(gaussian_kernel(X, X, scales), targets, float(2.0 ** theta[0]))[2]
-    except np.linalg.LinAlgError:
-        return np.inf
-    value = float((residuals**2).sum())
-    return value if np.isfinite(value) else np.inf
+    def _press(self, X: Floats, targets: Floats, theta: Floats) -> float:
+        """PRESS at log2 parameters `theta` (ridge first); infinite where the system is singular."""
+        scales = np.broadcast_to(2.0 ** theta[1:], (X.shape[1],))
+        try:
+            residuals = solve_dual(gaussian_kernel(X, X, scales), targets, float(2.0 ** theta[0]))[2]
+        except np.linalg.LinAlgError:
+            return np.inf
+        value = float((residuals**2).sum())
+        return value if np.isfinite(value) else np.inf

@@ -14,9 +14,10 @@ from .inputs import check_int, explain_failure, n_rows, take_rows
 from .interfere import Finding, halves, interfere, poison
 from .leak import Leak, LeakVerdict, make_leak
 from .nested import as_data
+from .parallel import Progress, Tally
 from .perturb import change_labels, is_numeric_target, replace_features
 from .runner import Predictions, Runner, as_callable, moved
-from .splits import Fold, Rows, as_fold, make_splitter
+from .splits import Fold, Rows, all_pairs, as_fold, make_splitter
 from .watch import FitCall, culprit, watch_fits
 
 
@@ -30,6 +31,7 @@ def probe_leaks(
     groups: Any = None,
     time: Any = None,
     max_runs: int = 10,
+    progress: Progress | None = None,
 ) -> LeakVerdict:
     """Look for leaks in an evaluation protocol, whoever wrote it, by changing what it must not use.
 
@@ -52,6 +54,8 @@ def probe_leaks(
         One group, one time per row: looked at in every split.
     max_runs
         Most runs of the protocol, at least 6; ``runs`` of the verdict says how many there were.
+    progress
+        Called with (runs done, most runs) after each run, and with as many as there were at the end.
 
     Returns
     -------
@@ -63,6 +67,11 @@ def probe_leaks(
     ------
     SettingsError
         The input cannot be used, or the protocol returns the wrong number of predictions.
+
+    Notes
+    -----
+    torch's global generators, from which layers draw their first weights, are set from `seed` before every run and put
+    back afterwards; other generators are the protocol's own business.
 
     References
     ----------
@@ -88,14 +97,16 @@ def probe_leaks(
     times = None if time is None else np.asarray(time)
     if times is not None and len(times) != n_rows(X):
         raise SettingsError(f"time has {len(times)} entries but X has {n_rows(X)} rows: pass one time per row.")
-    folds = _as_folds(splits, X, labels, group_array, seed)
+    folds = as_folds(splits, X, labels, group_array, seed)
     found = data_leaks(X, folds, group_array, times)
-    runner = Runner(as_callable(protocol), X, labels, seed, max_runs)
+    runner = Runner(as_callable(protocol), X, labels, seed, max_runs, Tally(progress, max_runs))
     number = int(np.argmax([len(np.setdiff1d(test, train)) / max(len(train), 1) for train, test in folds]))
     if len(np.setdiff1d(folds[number][1], folds[number][0])) < 2:
         reason = "no split has two test rows that are not training rows: larger test parts are needed"
         return LeakVerdict(found, not found, "" if found else reason, 0)
     leak, reason = _probe_split(runner, folds, number, group_array)
+    runner.tally.total = runner.runs
+    runner.tally.add(0)
     leaks = found if leak is None else (*found, leak)
     undecided = bool(reason) and not leaks
     return LeakVerdict(leaks, undecided, reason if undecided else "", runner.runs, tuple(runner.notes))
@@ -144,7 +155,8 @@ def _probe_split(runner: Runner, folds: list[Fold], number: int, groups: Any) ->
             f"the protocol disagrees with itself: run twice with seed {runner.seed}, {count} of {len(base)} "
             "predictions differ: fix the seed"
         )
-    finding, blind = interfere(runner, split, base, clean)
+    watched = any(call.role == "watched" for call in calls)
+    finding, blind = interfere(runner, split, base, clean, watched)
     if finding is None:
         poison(runner, split, base, clean)
         seen = culprit(calls)
@@ -232,13 +244,35 @@ def _name(
     guess = culprit(calls)
     if guess is not None and (finding.channel == "features" or guess[0] != "preprocessing"):
         return guess[0], f"{finding.text}; {guess[1]}"
+    watched = [str(call) for call in calls if call.role == "watched"]
     if finding.channel == "features":
+        if watched and _same_training(runner, split, finding, calls):
+            return "early-stopping", f"{finding.text}; {watched[0]}"
         return "preprocessing", finding.text
+    if guess is not None and guess[1].role == "network":
+        # Labels matter, and the module that was trained on test rows is not the last one: it served to choose.
+        return "selection", f"{finding.text}; {guess[1]}"
     if finding.channel == "both":
-        return "selection", finding.text
+        return ("early-stopping", f"{finding.text}; {watched[0]}") if watched else ("selection", finding.text)
     if _only_through_argument(runner, split, base, clean):
         return "early-stopping", f"{finding.text}, and only the rows that are passed as test rows matter"
     return "labels", finding.text
+
+
+def _same_training(runner: Runner, split: Fold, finding: Finding, calls: list[FitCall]) -> bool:
+    """Whether modules are trained on the very same values still, once the features of test rows are changed.
+
+    So it is where an epoch is chosen by the loss on the test rows; a scaler fitted on them changes the training rows.
+    """
+    if not runner.left:
+        return False
+    with watch_fits(finding.X, *split) as after:
+        found = runner.attempt("the same again, watched", split, finding.X)
+    return found is not None and _trained_on(calls) == _trained_on(after)
+
+
+def _trained_on(calls: list[FitCall]) -> set[bytes]:
+    return {key for call in calls for key in call.keys}
 
 
 def _only_through_argument(runner: Runner, split: Fold, base: Predictions, clean: Rows) -> bool:
@@ -301,11 +335,26 @@ def _without(runner: Runner, split: Fold, clean: Rows, finding: Finding) -> tupl
     return runner.attempt("permuted test labels", split, y=labels), clean
 
 
-def _as_folds(splits: Any, X: Any, y: NDArray[Any], groups: Any, seed: int) -> list[Fold]:
+def as_folds(splits: Any, X: Any, y: NDArray[Any], groups: Any, seed: int) -> list[Fold]:
+    """Splits as a list of (train rows, test rows); rows on both sides are allowed here, as they are to be found.
+
+    Parameters
+    ----------
+    splits
+        List of (train rows, test rows), splitter, or number of folds.
+    X, y, groups
+        The data, n rows.
+    seed
+        Seed of the folds where only their number is given.
+
+    Raises
+    ------
+    SettingsError
+        There is no split, a part is empty, or a row does not exist.
+    """
     splitter = make_splitter(splits, "splits", not is_numeric_target(y), groups, seed)
     name = type(splitter).__name__ if hasattr(splitter, "split") else "splits"
-    pairs = list(splitter.split(X, y, groups)) if hasattr(splitter, "split") else list(splitter)
-    folds = [as_fold(pair, name, i) for i, pair in enumerate(pairs)]
+    folds = [as_fold(pair, name, i) for i, pair in enumerate(all_pairs(splitter, X, y, groups))]
     if not folds:
         raise SettingsError(f"{name} yields no split: pass at least one (train, test) pair.")
     for i, (train, test) in enumerate(folds):

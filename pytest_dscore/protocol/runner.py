@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from ..errors import DScoreError, SettingsError
 from .experiment import seeded
 from .inputs import take_rows
+from .parallel import Tally
 from .perturb import fresh
 from .splits import Fold, Rows
+from .torch_seed import run_seeded
 
 Predictions = NDArray[Any]
 # Differences below this share of the spread of the predictions are rounding, not information.
@@ -29,6 +31,7 @@ class Runner:
     y: NDArray[Any]
     seed: int
     max_runs: int
+    tally: Tally
     runs: int = 0
     notes: list[str] = field(default_factory=list)
 
@@ -41,9 +44,16 @@ class Runner:
         """Predictions for the test rows of `split`, with changed features or labels if given."""
         self.runs += 1
         train, test = split
-        data = fresh(self.X if X is None else X)
-        labels = (self.y if y is None else y).copy()
-        found = np.array(self.protocol(data, labels, train.copy(), test.copy(), self.seed))
+
+        def run() -> Predictions:
+            data = fresh(self.X if X is None else X)
+            labels = (self.y if y is None else y).copy()
+            return np.array(self.protocol(data, labels, train.copy(), test.copy(), self.seed))
+
+        try:
+            found = run_seeded(run, self.seed)
+        finally:
+            self.tally.add()
         if found.ndim == 0 or len(found) != len(test):
             raise SettingsError(
                 f"the protocol returned predictions of shape {found.shape} for {len(test)} test rows: return one each."

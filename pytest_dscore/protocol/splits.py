@@ -97,14 +97,7 @@ def _one_repeat(
         if splitter.random_state is None or repeat:
             splitter.random_state = fold_seed(seed, repeat) % 2**31
     name = type(outer).__name__ if hasattr(splitter, "split") else "outer"
-    if hasattr(splitter, "split"):
-        with warnings.catch_warnings():
-            # Whether groups were kept together is checked below, whatever the splitter did with them.
-            warnings.filterwarnings("ignore", message="The groups parameter is ignored")
-            pairs = list(splitter.split(X, y, groups))
-    else:
-        pairs = list(splitter)
-    folds = [as_fold(pair, name, i) for i, pair in enumerate(pairs)]
+    folds = [as_fold(pair, name, i) for i, pair in enumerate(all_pairs(splitter, X, y, groups))]
     check_folds(folds, len(y), name)
     for i, (train, test) in enumerate(folds):
         if classify and len(np.unique(y[train])) < 2:
@@ -117,6 +110,18 @@ def _one_repeat(
                     "splitter that keeps groups together, such as GroupKFold."
                 )
     return folds
+
+
+def all_pairs(splitter: Any, X: Any, y: NDArray[Any], groups: NDArray[Any] | None) -> list[Any]:
+    """What a splitter yields for the data, or the pairs themselves where they are given as such.
+
+    Whether groups were kept together is for the caller to check, whatever the splitter does with them.
+    """
+    if not hasattr(splitter, "split"):
+        return list(splitter)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The groups parameter is ignored")
+        return list(splitter.split(X, y, groups))
 
 
 def check_folds(folds: Sequence[Fold], rows: int, name: str) -> None:

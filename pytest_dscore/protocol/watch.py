@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
@@ -16,6 +16,7 @@ from sklearn.utils import get_tags
 
 from .duplicates import row_hashes
 from .inputs import n_rows
+from .torch_watch import Training, single_hashes, watch_training
 
 _METHODS = frozenset({"fit", "fit_transform", "partial_fit", "fit_resample"})
 # Enough to see the pattern; a protocol that fits thousands of models must not be slowed down by hashing.
@@ -31,17 +32,21 @@ class FitCall:
     name
         ``Class.method``.
     role
-        ``"search"``, ``"selector"``, ``"resampler"``, ``"encoder"`` (a transformer that needs labels), ``"predictor"``
-        or ``"transformer"``.
+        ``"search"``, ``"selector"``, ``"resampler"``, ``"encoder"`` (a transformer that needs labels), ``"predictor"``,
+        ``"network"`` (a torch module), ``"watched"`` (a torch module during whose training test rows were predicted) or
+        ``"transformer"``.
     rows, test_rows
         Rows that it was given, and how many of them are test rows; -1 where the values are no longer recognisable but
         there are as many as in all the data.
+    keys
+        Hashes of the rows that a torch module was trained on.
     """
 
     name: str
     role: str
     rows: int
     test_rows: int
+    keys: frozenset[bytes] = field(default=frozenset(), repr=False)
 
     @property
     def saw_test_rows(self) -> bool:
@@ -56,7 +61,7 @@ class FitCall:
 
 @contextmanager
 def watch_fits(X: Any, train: Any, test: Any) -> Iterator[list[FitCall]]:
-    """Record the calls of fit methods in this thread.
+    """Record the calls of fit methods, and the torch modules that are trained, in this thread.
 
     Parameters
     ----------
@@ -96,30 +101,59 @@ def watch_fits(X: Any, train: Any, test: Any) -> Iterator[list[FitCall]]:
         return -1 if n_rows(data) == total else 0
 
     before = sys.getprofile()
-    sys.setprofile(profile)
-    try:
-        yield calls
-    finally:
-        sys.setprofile(before)
+    with watch_training(X, lambda: len(calls)) as seen:
+        sys.setprofile(profile)
+        try:
+            yield calls
+        finally:
+            sys.setprofile(before)
+    training = seen()
+    if training.modules:
+        _add_networks(calls, training, X, train, test)
+
+
+def _add_networks(calls: list[FitCall], training: Training, X: Any, train: Any, test: Any) -> None:
+    """Insert the torch modules that were trained among the calls, each where it was last trained."""
+    hashes = np.array(single_hashes(X))
+    every, marks = set(hashes.tolist()), set(hashes[test].tolist()) - set(hashes[train].tolist())
+    # The last first, so that the positions of the others stay right.
+    for record in reversed(training.modules):
+        keys = frozenset(record.seen)
+        rows, found = len(keys), len(keys & marks)
+        if rows <= len(every) and not keys & every:
+            # The values were changed (scaled), so rows can only be counted: more than there are to train on?
+            found = max(0, rows - len(train))
+        calls.insert(
+            record.position, FitCall(f"{type(record.module).__name__} in training", "network", rows, found, keys)
+        )
+    watched = training.watched - set(hashes[train].tolist())
+    if watched:
+        name = f"{type(training.modules[-1].module).__name__} between steps of training"
+        calls.append(FitCall(name, "watched", len(watched), len(watched)))
 
 
 def culprit(calls: list[FitCall]) -> tuple[str, FitCall] | None:
     """Kind of leak that the calls suggest, and the call; None where no fit saw test rows.
 
     Of several, the first of: a search, a resampler, a selector, an encoder of labels. A predictor fitted on test rows
-    is ``"overlap"`` if it is the last one fitted (the one that predicts), otherwise part of a selection. A transformer
-    that needs no labels is ``"preprocessing"``.
+    is ``"overlap"`` if it is the last one fitted (the one that predicts), otherwise part of a selection; a torch module
+    that is not the last one makes features. A transformer that needs no labels is ``"preprocessing"``.
     """
+    calls = [call for call in calls if call.role != "watched"]
     seen = [call for call in calls if call.saw_test_rows]
     kinds = {"search": "selection", "resampler": "overlap", "selector": "selection", "encoder": "labels"}
     for role, kind in kinds.items():
         for call in seen:
             if call.role == role:
                 return kind, call
-    predictors = [call for call in calls if call.role == "predictor"]
+    predictors = [call for call in calls if call.role in ("predictor", "network")]
     tainted = [call for call in predictors if call.saw_test_rows]
-    if tainted:
-        return ("overlap", predictors[-1]) if predictors[-1].saw_test_rows else ("selection", tainted[0])
+    if tainted and predictors[-1].saw_test_rows:
+        return "overlap", predictors[-1]
+    for call in tainted:
+        if call.role == "predictor":
+            return "selection", call
+    seen = [call for call in seen if call.role != "network"] + tainted
     return ("preprocessing", seen[0]) if seen else None
 
 

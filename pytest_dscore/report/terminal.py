@@ -12,12 +12,15 @@ from rich.console import Console
 from rich.table import Table
 
 from pytest_dscore.report.holdout_lines import holdout_lines
+from pytest_dscore.report.protocol_lines import protocol_lines
 from pytest_dscore.verdict import LABELS, Verdict
 
 #: What a reader must know to read the figures right, whether or not they know the paper.
 ASSUMPTIONS = (
-    "A threshold is compared with the value; the interval says how far it could move",
-    "with other test examples of the same kind, not with a retrained model.",
+    "A gate passes if the whole interval is on the right side of the threshold, fails",
+    "if it is on the wrong side, and is inconclusive if it contains the threshold.",
+    "Intervals say how far a figure could move with other test examples of the same",
+    "kind, not with a retrained model.",
     "D, v_fitness and a~ are reconstructions of Zhang et al. 2023 (README): do not",
     "compare them with the paper's tables.",
 )
@@ -30,7 +33,7 @@ _FIGURES = ("score", "v_robust", "v_fitness", "accuracy")
 
 
 def summary(verdicts: Iterable[Verdict], width: int = 80) -> list[str]:
-    """The whole section: models, then hold-outs.
+    """The whole section: models, then hold-outs, then protocols.
 
     Parameters
     ----------
@@ -47,6 +50,8 @@ def summary(verdicts: Iterable[Verdict], width: int = 80) -> list[str]:
         parts.append(model_lines(kinds["model"], width))
     if "holdout" in kinds:
         parts.append(holdout_lines(kinds["holdout"]))
+    if "protocol" in kinds:
+        parts.append(protocol_lines(kinds["protocol"]))
     return [line for number, part in enumerate(parts) for line in ([""] if number else []) + part]
 
 
@@ -64,9 +69,14 @@ def model_lines(verdicts: Iterable[Verdict], width: int = 80) -> list[str]:
     lines = _table(scores, width)
     for group in scores:
         lines += ["", *grids(group[0])] if group[0].facts else []
-    notes = [verdict.reason for group in scores for verdict in group if "cannot fail" in verdict.reason]
+    notes = [verdict.reason for group in scores for verdict in group if _is_noted(verdict)]
     noted = [line for note in notes for line in textwrap.wrap(note, width)]
     return [*lines, *([""] if noted else []), *noted, "", *ASSUMPTIONS]
+
+
+def _is_noted(verdict: Verdict) -> bool:
+    """What a reader might miss, as it passes."""
+    return "cannot fail" in verdict.reason or (verdict.outcome == "inconclusive" and not verdict.failed)
 
 
 def details(verdict: Verdict) -> list[str]:
@@ -161,15 +171,28 @@ def _rows(group: list[Verdict]) -> Iterable[tuple[str, str, str, str, str]]:
         for verdict in group:
             yield LABELS.get(verdict.figure, ""), "", "", _limit(verdict), "ERROR"
         return
-    for name in _FIGURES:
+    drops = [name for name in group[0].figures if name.startswith("drop.")]
+    for name in (*_FIGURES, *drops):
+        gates = [verdict for verdict in group if verdict.figure == name]
         figure = group[0].figures[name]
         estimate = (LABELS[name], f"{figure.value:.3f}", f"[{figure.lower:.3f}, {figure.upper:.3f}]")
-        gates = [verdict for verdict in group if verdict.figure == name]
         for verdict in gates:
-            yield *estimate, _limit(verdict), verdict.outcome if verdict.outcome == "pass" else "FAIL"
+            yield *estimate, _limit(verdict), _OUTCOMES[verdict.outcome]
             estimate = ("", "", "")
-        if not gates:
+        if not gates and name not in drops:
             yield *estimate, "", ""
+    for verdict in group:
+        if verdict.gate and verdict.figure not in group[0].figures:
+            yield (
+                LABELS.get(f"drop.{verdict.gate.removeprefix('max_drop.')}", ""),
+                "",
+                "",
+                _limit(verdict),
+                _OUTCOMES[verdict.outcome],
+            )
+
+
+_OUTCOMES = {"pass": "pass", "fail": "FAIL", "inconclusive": "inconclusive", "error": "ERROR"}
 
 
 def _limit(verdict: Verdict) -> str:

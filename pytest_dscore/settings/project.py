@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from itertools import combinations
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
 from pytest_dscore.errors import SettingsError
 from pytest_dscore.settings.holdouts import HoldoutSettings, holdout_settings
+from pytest_dscore.settings.protocols import ProtocolSettings, protocol_settings
 from pytest_dscore.settings.reading import read_table
 from pytest_dscore.settings.scores import ModelSettings, model_settings
 
 #: Keys of ``[tool.dscore]`` that are no score settings.
-_OTHERS = ("models", "holdouts", "junit_properties")
+_OTHERS = ("models", "holdouts", "protocols", "junit_properties")
 
 
 class Settings(BaseModel):
@@ -24,6 +26,7 @@ class Settings(BaseModel):
     root: Path
     models: dict[str, ModelSettings]
     holdouts: dict[str, HoldoutSettings]
+    protocols: dict[str, ProtocolSettings]
     junit_properties: bool = True
 
 
@@ -49,9 +52,16 @@ def load_settings(root: Path, operators: Iterable[str]) -> Settings:
         raise SettingsError(f"[tool.dscore] junit_properties = {junit!r} must be true or false")
     models = model_settings(apart.get("models"), table, _OTHERS, operators)
     holdouts = holdout_settings(apart.get("holdouts"))
-    if twice := sorted(models.keys() & holdouts.keys()):
-        raise SettingsError(
-            f"[tool.dscore] a model and a hold-out are both called '{twice[0]}': rename one, as their tests would be "
-            "called alike"
-        )
-    return Settings(root=root, models=models, holdouts=holdouts, junit_properties=junit)
+    protocols = protocol_settings(apart.get("protocols"))
+    _refuse_namesakes({"model": models, "hold-out": holdouts, "protocol": protocols})
+    return Settings(root=root, models=models, holdouts=holdouts, protocols=protocols, junit_properties=junit)
+
+
+def _refuse_namesakes(kinds: Mapping[str, Mapping[str, object]]) -> None:
+    """Refuse names that two kinds of subjects share."""
+    for one, other in combinations(kinds, 2):
+        if twice := sorted(kinds[one].keys() & kinds[other].keys()):
+            raise SettingsError(
+                f"[tool.dscore] a {one} and a {other} are both called '{twice[0]}': rename one, as their tests would "
+                "be called alike"
+            )

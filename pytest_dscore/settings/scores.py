@@ -12,6 +12,12 @@ from pytest_dscore.errors import SettingsError
 from pytest_dscore.names import unknown_name
 from pytest_dscore.settings.reading import Reference, Share, named_tables, validated
 
+Tolerance = Annotated[float, Field(ge=0, lt=math.inf, allow_inf_nan=False)]
+
+#: The figures whose drop (of v_robust: rise) against the baseline can be judged.
+DROPS = ("score", "v_fitness", "accuracy", "worst_region", "v_robust")
+Drop = Literal["score", "v_fitness", "accuracy", "worst_region", "v_robust"]
+
 #: Gate -> the figure of the result that it judges. The order is that of the collected items.
 GATES = {"min_score": "score", "max_v_robust": "v_robust", "min_v_fitness": "v_fitness", "min_accuracy": "accuracy"}
 
@@ -36,6 +42,11 @@ class ScoreSettings(BaseModel):
     max_v_robust: float | None = Field(None, ge=0)
     min_v_fitness: Share | None = None
     min_accuracy: Share | None = None
+    max_drop: (
+        Tolerance | dict[Literal["score", "v_fitness", "accuracy", "worst_region", "v_robust"], Tolerance] | None
+    ) = None
+    strict: bool = False
+    inconclusive: Literal["fail", "pass"] = "fail"
 
     @field_validator("pad", "fill", mode="before")
     @classmethod
@@ -56,8 +67,12 @@ class ScoreSettings(BaseModel):
         return self
 
     def thresholds(self) -> dict[str, float]:
-        """The gates that are set, by name, in the order of `GATES`."""
-        return {gate: float(value) for gate in GATES if (value := getattr(self, gate)) is not None}
+        """The gates that are set, by name: thresholds in the order of `GATES`, then drops as ``max_drop.FIGURE``."""
+        found = {gate: float(value) for gate in GATES if (value := getattr(self, gate)) is not None}
+        if self.max_drop is None:
+            return found
+        drops = self.max_drop if isinstance(self.max_drop, dict) else dict.fromkeys(DROPS, self.max_drop)
+        return found | {f"max_drop.{name}": float(drops[name]) for name in DROPS if name in drops}
 
 
 class ModelSettings(ScoreSettings):
@@ -115,11 +130,11 @@ def marker_settings(
     """
     where = "@pytest.mark.dscore"
     own = validated(MarkerSettings, {key: _plain(value) for key, value in keywords.items()}, where, _EXPECTED)
-    if unset := [gate for gate in GATES if gate in keywords and keywords[gate] is None]:
+    if unset := [gate for gate in (*GATES, "max_drop") if gate in keywords and keywords[gate] is None]:
         raise SettingsError(f"{where} {unset[0]} = None sets no threshold: give a number or leave it out")
     name = _model_named(own.model, models)
     declared = models[name]
-    values = {key: getattr(declared, key) for key in declared.model_fields_set if key not in GATES}
+    values = {key: getattr(declared, key) for key in declared.model_fields_set if key not in (*GATES, "max_drop")}
     values |= {key: getattr(own, key) for key in own.model_fields_set if key != "model"}
     merged = validated(ModelSettings, values, where, _EXPECTED)
     _check_can_be_met(merged, where)
@@ -146,7 +161,9 @@ def _model(name: str, inherited: Mapping[str, Any], own: Any, operators: tuple[s
     validated(ModelSettings, own, where, _EXPECTED)
     model = validated(ModelSettings, {**inherited, **own}, where, _EXPECTED)
     if not model.thresholds():
-        raise SettingsError(f"{where} has no threshold, so it would always pass: set one of {', '.join(GATES)}")
+        raise SettingsError(
+            f"{where} has no threshold, so it would always pass: set one of {', '.join(GATES)}, max_drop"
+        )
     _check_operator(model.operator, where, operators)
     _check_can_be_met(model, where)
     return model
@@ -183,5 +200,7 @@ _EXPECTED = {
     "min_score": "give a number > 0, as 0 would always pass",
     "max_v_robust": "give a number >= 0",
     "min_v_fitness": "give a number > 0 and <= 1, as others always pass or never",
+    "max_drop": "give a number >= 0 for all figures, or a table of numbers for some: " + ", ".join(DROPS),
+    "inconclusive": 'give "fail" or "pass"',
     "min_accuracy": "give a number > 0 and <= 1, as others always pass or never",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any
 
@@ -74,11 +75,14 @@ def test_the_message_names_the_region_and_its_figures(project: Project) -> None:
     ("gate", "pattern"),
     [
         ("max_v_robust = 0.1", rf"v_robust {FIGURE} > 0\.100 for model 'tiny' \(n=3\): accuracy falls most when .*"),
-        ("min_accuracy = 1.0", rf"accuracy {FIGURE} < 1\.000 for model 'tiny' \(n=3\)"),
         (
-            "min_v_fitness = 0.949",
-            rf"v_fitness {FIGURE} < 0\.949 for model 'tiny' \(n=3\): features and attention differ most in region "
-            r"\w+( \w+)? \(f~=0\.\d\d, a~=0\.\d\d\)",
+            "min_accuracy = 1.0",
+            rf"accuracy {FIGURE} < 1\.000 for model 'tiny' \(n=3\): inconclusive, its interval contains the limit; "
+            r"about \d+ more examples? like these would settle it",
+        ),
+        (
+            "min_v_fitness = 0.999",
+            rf"v_fitness {FIGURE} < 0\.999 for model 'tiny' \(n=3\): the clean accuracy itself is only 0\.950",
         ),
     ],
 )
@@ -89,19 +93,39 @@ def test_every_gate_has_its_message(project: Project, gate: str, pattern: str) -
     assert re.fullmatch(pattern, message(case).splitlines()[0])
 
 
-def test_a_value_equal_to_its_threshold_passes_and_the_next_one_fails(project: Project) -> None:
-    import math
+@pytest.mark.parametrize(
+    ("gate", "end", "passes", "next_to_it"),
+    [
+        ("min_score", "lower", True, 1.0),
+        ("max_v_robust", "upper", True, 0.0),
+        ("min_score", "upper", False, 1.0),
+        ("max_v_robust", "lower", False, 0.0),
+    ],
+)
+def test_the_ends_of_the_interval_decide(
+    project: Project, gate: str, end: str, passes: bool, next_to_it: float
+) -> None:
+    figure = getattr(project.direct(), {"min_score": "score", "max_v_robust": "v_robust"}[gate])
+    limit = getattr(figure, end)
+    name = f"dscore[tiny-{gate}]"
+    project.settings(own=f"{gate} = {limit!r}")
+    project.run()
+    assert properties(project.cases()[name])[f"dscore.verdict.{gate}"] == ("pass" if passes else "inconclusive")
+    project.settings(own=f"{gate} = {math.nextafter(limit, next_to_it)!r}")
+    project.run()
+    assert properties(project.cases()[name])[f"dscore.verdict.{gate}"] == ("inconclusive" if passes else "fail")
 
+
+@pytest.mark.parametrize(("keyword", "failed"), [("", 1), ('inconclusive = "pass"', 0)])
+def test_what_cannot_be_decided_fails_unless_told_otherwise(project: Project, keyword: str, failed: int) -> None:
     score = project.direct().score.value
-    project.settings(own=f"min_score = {score!r}")
-    project.run().assert_outcomes(passed=1)
-    project.settings(own=f"min_score = {math.nextafter(score, 1)!r}")
-    project.run().assert_outcomes(failed=1)
-    robust = project.direct().v_robust.value
-    project.settings(own=f"max_v_robust = {robust!r}")
-    project.run().assert_outcomes(passed=1)
-    project.settings(own=f"max_v_robust = {math.nextafter(robust, 0)!r}")
-    project.run().assert_outcomes(failed=1)
+    project.settings(own=f"min_score = {score - 0.01!r}\n{keyword}")
+    result = project.run("-rA")
+    result.assert_outcomes(failed=failed, passed=1 - failed)
+    assert "inconclusive, its interval contains the limit; about" in " ".join(output(result).split())
+    case = properties(only_case(project))
+    assert case["dscore.verdict.min_score"] == "inconclusive"
+    assert json.loads(case["dscore.more_examples"])["min_score"] > 0
 
 
 def test_close_figures_are_shown_apart(project: Project) -> None:
@@ -276,6 +300,16 @@ def test_an_infinite_ratio_is_no_proof() -> None:
     [verdict] = verdicts(np.ones((9, 30), bool), "ratio", {"min_score": 5.0})
     assert verdict.outcome == "fail"
     assert verdict.reason.endswith("v_robust is 0, so the ratio says nothing: use the bounded form, or more examples")
+
+
+def test_fitness_lost_by_attention_that_is_elsewhere_than_the_features() -> None:
+    # Features in one of four regions, attention on all alike: 1 - (0.75^2 + 3 * 0.25^2) / 2 = 0.625.
+    hits = np.ones((9, 400), bool)
+    hits[2, :300] = False
+    [verdict] = verdicts(hits, "bounded", {"min_v_fitness": 0.9})
+    assert verdict.outcome == "fail"
+    assert verdict.reason.startswith("v_fitness 0.625 [")
+    assert verdict.reason.endswith("features and attention differ most in region upper right (f~=1.00, a~=0.25)")
 
 
 def test_a_model_no_better_than_chance_fails_a_gate_that_it_would_pass() -> None:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pytest_dscore.holdout.budget import Budget
-from pytest_dscore.holdout.terms import Terms
+from pytest_dscore.holdout.running import running_budget
 
-#: So many states are computed along the way, each a full analysis of the models until then; fewer of many models.
+#: So many states are computed along the way; fewer of many models.
 POINTS, FEWER_POINTS, MANY_MODELS = 24, 10, 200
 
 
@@ -53,11 +53,8 @@ def burn_down(budget: Budget, points: int | None = None) -> Burning:
     points = points or (POINTS if len(uses) <= MANY_MODELS else FEWER_POINTS)
     counts = np.unique(np.linspace(1, len(uses), min(points, len(uses))).round().astype(int)).tolist()
 
-    def states(kind: Terms) -> list[Budget]:
-        own = len(budget.own)
-        return [Budget(kind, budget.own[:k], budget.elsewhere[: max(0, k - own)]) for k in counts]
-
-    own, plain = states(budget.terms), states(replace(budget.terms, bound="union"))
+    plain_budget = running_budget(replace(budget.terms, bound="union"), budget.own, budget.elsewhere)
+    own, plain = ([one.until(k) for k in counts] for one in (budget, plain_budget))
     known = budget.terms.epsilon is not None
 
     def left(state: Budget) -> float:

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from pytest_dscore.errors import DScoreError
+from pytest_dscore.holdout.budget import outcomes_of
 from pytest_dscore.holdout.commands import status
 from pytest_dscore.holdout.commands._burning import burn_down
-from pytest_dscore.holdout.commands._ledgers import add_ledger_options, project_of
+from pytest_dscore.holdout.commands._ledgers import Project, add_ledger_options, project_of
 from pytest_dscore.holdout.ledger import Import, Use
 from pytest_dscore.holdout.planning import CouplingWarning
+from pytest_dscore.holdout.similarity import similarity_matrix
 from pytest_dscore.holdout.terms import Terms
 from pytest_dscore.report.holdout_plots import plot_history
 from pytest_dscore.report.text import percent, plain, table, wrapped
@@ -37,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
     found = list(status.find(project, options.names, epsilon=options.epsilon))
     imports = [one for url in project.urls() for one in project.open(url).history() if isinstance(one, Import)]
     if options.plot:
-        _plot(found, Path(options.plot))
+        _plot(project, found, Path(options.plot))
     if options.json:
         print(json.dumps([_as_json(one) for one in found], indent=2))
         return 0
@@ -56,7 +58,7 @@ def _lines(found: status.Found) -> list[str]:
     rows = [
         [str(number), _minute(use.when), _short(use.model, 14), _short(use.commit or "-", 8)]
         # What may be seen of another hold-out is for its own settings to say.
-        + ([percent(use.wrong / use.n) if use in budget.own else "-"] if shown else [])
+        + ([percent(use.wrong / use.n) if number <= len(budget.own) else "-"] if shown else [])
         + [use.verdict]
         for number, use in enumerate((*budget.own, *budget.elsewhere), 1)
     ]
@@ -113,14 +115,15 @@ def _as_json(found: status.Found) -> dict[str, Any]:
     }
 
 
-def _plot(found: Sequence[status.Found], path: Path) -> None:
+def _plot(project: Project, found: Sequence[status.Found], path: Path) -> None:
     """Draw the one hold-out that was found."""
     if len(found) != 1:
         listed = ", ".join(f"'{plain(one.identity.name)}' {one.identity.digest[:12]}" for one in found) or "none"
         raise DScoreError(f"--plot draws one hold-out: say which (on record: {listed})")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CouplingWarning)
-        plot_history(burn_down(found[0].budget), found[0].budget.analysis.similarity, path)
+        budget = status.quick(project, found[0]).budget
+        plot_history(burn_down(budget), similarity_matrix(outcomes_of(budget.own)), path)
 
 
 def _minute(when: str) -> str:

@@ -163,7 +163,8 @@ def _spread(values: NDArray[np.int64], most: int) -> NDArray[np.int64]:
     """At most so many of the values, spread evenly over all of them: data are often sorted by class."""
     if len(values) <= most:
         return values
-    return values[np.linspace(0, len(values) - 1, most).round().astype(int)]
+    chosen: NDArray[np.int64] = values[np.linspace(0, len(values) - 1, most).round().astype(np.int64)]
+    return chosen
 
 
 def _thumbnail(image: Tensor, side: int, colours: int | None) -> bytes:

@@ -178,6 +178,7 @@ def summarise(measured: Hits, recipe: Recipe) -> DScore:
     accuracies = measured.hits.sum(axis=1) / measured.hits.shape[1]
     point = everything(accuracies)
     lower, upper = resampling.intervals(measured.hits, everything, recipe.replicates, recipe.confidence, recipe.seed)
+    lower, upper = _opened(point, lower, upper, measured.hits.shape[1], recipe.confidence)
 
     def figure(index: int) -> Figure:
         name = Scalars._fields[index]
@@ -209,4 +210,19 @@ def summarise(measured: Hits, recipe: Recipe) -> DScore:
         unused_layers=measured.unused,
         predicted_classes=measured.predicted_classes,
         **shared,
+    )
+
+
+def _opened(point: Array, lower: Array, upper: Array, examples: int, confidence: float) -> tuple[Array, Array]:
+    """Give accuracies of exactly 0 and 1 the open end of an exact binomial interval (Clopper and Pearson 1934).
+
+    Resampling cannot invent an error that never occurred, so the bootstrap's interval has no width there.
+    """
+    reach = 1.0 - ((1.0 - confidence) / 2) ** (1.0 / examples)
+    of_accuracies = np.ones(len(point), dtype=bool)
+    of_accuracies[1:_SCALARS] = False
+    known = of_accuracies & ~np.isnan(lower)
+    return (
+        np.where(known & (point == 1.0), np.minimum(lower, 1.0 - reach), lower),
+        np.where(known & (point == 0.0), np.maximum(upper, reach), upper),
     )

@@ -121,16 +121,19 @@ def test_chunks_of_resamples_change_nothing(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("make", [np.ones, np.zeros])
-def test_a_model_always_right_or_always_wrong_has_an_interval_of_one_point(make: Callable[..., Any]) -> None:
+def test_a_model_always_right_or_always_wrong_is_known_to_a_margin(make: Callable[..., Any]) -> None:
     result = result_of(make((9, 30)), replicates=100)
-    for figure in (result.accuracy, result.v_robust, result.v_fitness, result.score):
+    exact = stats.binomtest(int(make(30).sum()), 30).proportion_ci(0.95, "exact")
+    for lower, upper in ((result.accuracy.lower, result.accuracy.upper), (result.a_lower[0, 0], result.a_upper[0, 0])):
+        assert (lower, upper) == pytest.approx((exact.low, exact.high))
+    for figure in (result.v_robust, result.v_fitness, result.score):
         assert figure.lower == figure.value == figure.upper
 
 
 def test_the_ratio_of_a_model_that_nothing_hurts_is_infinite() -> None:
     result = result_of(np.ones((9, 30)), form="ratio", replicates=100)
     assert result.score.value == math.inf
-    assert (result.accuracy.lower, result.accuracy.upper) == (1.0, 1.0)
+    assert (result.accuracy.value, result.accuracy.upper) == (1.0, 1.0)
 
 
 def test_the_ratio_has_an_interval_where_some_resamples_are_infinite() -> None:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pytest_dscore.errors import DScoreError, SettingsError
     from pytest_dscore.figure import Figure
-    from pytest_dscore.score import DScore, black_level, d_score
+    from pytest_dscore.score import DScore, DScoreAugment, black_level, d_score
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "DScore": "pytest_dscore.score",
+    "DScoreAugment": "pytest_dscore.score",
     "DScoreError": "pytest_dscore.errors",
     "Figure": "pytest_dscore.figure",
     "SettingsError": "pytest_dscore.errors",
@@ -23,7 +24,7 @@ _HOMES = {
     "d_score": "pytest_dscore.score",
 }
 
-__all__ = ["DScore", "DScoreError", "Figure", "SettingsError", "__version__", "black_level", "d_score"]
+__all__ = ["DScore", "DScoreAugment", "DScoreError", "Figure", "SettingsError", "__version__", "black_level", "d_score"]
 
 
 def __getattr__(name: str) -> Any:

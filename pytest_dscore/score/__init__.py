@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from pytest_dscore.figure import Figure
 from pytest_dscore.score.api import d_score
+from pytest_dscore.score.augment import DScoreAugment
 from pytest_dscore.score.operators import OPERATORS, Operator
 from pytest_dscore.score.result import DScore
 from pytest_dscore.score.shifts import black_level
 
-__all__ = ["OPERATORS", "DScore", "Figure", "Operator", "black_level", "d_score"]
+__all__ = ["OPERATORS", "DScore", "DScoreAugment", "Figure", "Operator", "black_level", "d_score"]

@@ -44,11 +44,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0 if all is well; 1 if `verify` found something, a budget is spent or a reported gate failed; 2 if the arguments, the settings, the
-        ledger or a file cannot be used, with one sentence on standard error.
+        0 if all is well; 1 if `verify` found something, a budget is spent or a reported gate failed; 2 if the
+        arguments, the settings, the ledger or a file cannot be used, with one sentence on standard error.
     """
     from pytest_dscore.commands import add_protocol_commands
     from pytest_dscore.holdout.commands import add_commands
+    from pytest_dscore.project import add_project_commands
     from pytest_dscore.report.command import add_to as add_report
 
     parser = _Parser(prog="dscore", description="Quality gates for ML teams, outside of a pytest run.")
@@ -56,6 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     holdout = groups.add_parser("holdout", help="how often a test set may still be used")
     add_commands(holdout.add_subparsers(metavar="COMMAND", required=True))
     add_report(groups)
+    add_project_commands(groups)
     protocol = groups.add_parser("protocol", help="how an error is estimated, and on which data")
     add_protocol_commands(protocol.add_subparsers(metavar="COMMAND", required=True))
     given = list(sys.argv[1:] if argv is None else argv)

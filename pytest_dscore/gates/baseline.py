@@ -76,17 +76,32 @@ class Baselines:
         differences = [_differences(entry["conditions"], wanted) for entry in entries]
         least = min(range(len(entries)), key=lambda i: len(differences[i]))
         if differences[least]:
-            changed = "; ".join(differences[least])
-            raise DScoreError(
-                f"the baseline of model '{model}' was made otherwise, so no drop can be judged: {changed}; "
-                f"put them back, or {_RECORD}"
-            )
+            raise DScoreError(_made_otherwise(model, differences[least]))
         return self._load(model, entries[least], measured)
 
-    def _load(self, model: str, entry: Mapping[str, Any], measured: Measured) -> Baseline:
+    def standing(self, model: str, settings: ModelSettings, versions: Mapping[str, str]) -> Baseline:
+        """The baseline that settings alone lead to, without a score: whether the data are the same is not known.
+
+        Raises
+        ------
+        DScoreError
+            There is none, it cannot be read, or it was made with other settings.
+        """
+        entries = self._read().get(model, [])
+        if not entries:
+            raise DScoreError(f"there is no baseline of model '{model}' in {FILE}: {_RECORD}")
+        wanted = _known_conditions(settings, versions)
+        kept = [{key: entry["conditions"].get(key) for key in wanted} for entry in entries]
+        differences = [_differences(then, wanted) for then in kept]
+        least = min(range(len(entries)), key=lambda i: len(differences[i]))
+        if differences[least]:
+            raise DScoreError(_made_otherwise(model, differences[least]))
+        return self._load(model, entries[least])
+
+    def _load(self, model: str, entry: Mapping[str, Any], measured: Measured | None = None) -> Baseline:
         path = self._path.parent / entry["hits"]
         kept = store.load(path)
-        if kept is None or kept.hits.hits.shape != measured.hits.hits.shape:
+        if kept is None or (measured is not None and kept.hits.hits.shape != measured.hits.hits.shape):
             state = "is damaged" if path.exists() else "is missing"
             raise DScoreError(
                 f"{path.relative_to(self._root)}, the hits of the baseline of model '{model}', {state}: restore it, or "
@@ -111,7 +126,7 @@ class Baselines:
             What is there cannot be read, so that writing would lose it; or nothing can be written.
         """
         conditions = _conditions(settings, measured, versions)
-        entry = {
+        entry: dict[str, Any] = {
             "conditions": conditions,
             "model_fingerprint": measured.model_fingerprint,
             "commit": commit,
@@ -152,7 +167,13 @@ class Baselines:
 
 
 def _checked(models: Any) -> dict[str, list[dict[str, Any]]]:
-    keys = {"conditions": dict, "commit": (str, type(None)), "recorded": str, "figures": dict, "hits": str}
+    keys: dict[str, Any] = {
+        "conditions": dict,
+        "commit": (str, type(None)),
+        "recorded": str,
+        "figures": dict,
+        "hits": str,
+    }
     whole = isinstance(models, dict) and all(
         isinstance(entries, list)
         and all(isinstance(e, dict) and all(isinstance(e.get(k), kind) for k, kind in keys.items()) for e in entries)
@@ -178,6 +199,21 @@ def _conditions(settings: ModelSettings, measured: Measured, versions: Mapping[s
         "seed": settings.seed,
         "interpolation": versions["interpolation"],
     }
+
+
+def _known_conditions(settings: ModelSettings, versions: Mapping[str, str]) -> dict[str, Any]:
+    """Those of `_conditions` that are known without the data."""
+    known = {key: getattr(settings, key) for key in ("n", "operator", "form", "bf16", "seed")}
+    if settings.pad is not None:
+        known["pad"] = settings.pad if isinstance(settings.pad, list) else [settings.pad] * 2
+    return known | {"interpolation": versions["interpolation"]}
+
+
+def _made_otherwise(model: str, differences: list[str]) -> str:
+    return (
+        f"the baseline of model '{model}' was made otherwise, so no drop can be judged: {'; '.join(differences)}; "
+        f"put them back, or {_RECORD}"
+    )
 
 
 def _differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

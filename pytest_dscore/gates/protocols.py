@@ -109,30 +109,33 @@ class ProtocolGates:
             if requests(item, fixture) and not uses.get(fixture):
                 what = f"the test passed without calling {fixture}, so nothing was judged"
                 fail(item, [f"protocol '{item.name}': {what}: call {_CALLS[fixture]}"])
-        # A rerun of the item begins anew.
-        item.stash[_USES] = {}
 
     def nested_cv(self, item: pytest.Item) -> NestedCV:
         """The value of the ``nested_cv`` fixture."""
         from pytest_dscore.gates.protocol_use import NestedCV
 
+        self._begin(item, "nested_cv")
         return NestedCV(self, item)
 
     def leak_probe(self, item: pytest.Item) -> LeakProbe:
         """The value of the ``leak_probe`` fixture."""
         from pytest_dscore.gates.protocol_use import LeakProbe
 
+        self._begin(item, "leak_probe")
         return LeakProbe(self, item)
+
+    def _begin(self, item: pytest.Item, fixture: str) -> None:
+        """Count the uses of a fixture from 0: a rerun of a test makes its fixtures anew."""
+        item.stash.setdefault(_USES, {})[fixture] = 0
 
     def judged(self, item: pytest.Item, verdict: Verdict, fixture: str = "") -> None:
         """Record a verdict, count the use of a fixture, and fail the test where it is none to pass with."""
         from pytest_dscore.report.protocol_lines import failure_lines
 
         if fixture:
-            uses = item.stash.setdefault(_USES, {})
-            uses[fixture] = uses.get(fixture, 0) + 1
+            item.stash[_USES][fixture] += 1
         self.recorder.record(item, [verdict])
-        if verdict.outcome not in ("pass", "report"):
+        if verdict.failed:
             fail(item, [verdict.reason, *failure_lines(verdict)])
 
     # Parts

@@ -16,6 +16,7 @@ import zipfile
 import zlib
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -82,7 +83,7 @@ def save(path: Path, measured: Measured, *, pictures: bool = False) -> None:
     hits = meta["hits"].pop("hits")
     meta |= {"format": _FORMAT, "shape": hits.shape, "sha256": _digest(hits)}
     buffer = io.BytesIO()
-    arrays = {"meta": np.array(json.dumps(meta)), "hits": np.packbits(hits, axis=1)}
+    arrays: dict[str, Any] = {"meta": np.array(json.dumps(meta)), "hits": np.packbits(hits, axis=1)}
     if pictures and measured.exhibit is not None:
         arrays["exhibit"] = np.array(measured.exhibit.to_json())
     np.savez_compressed(buffer, **arrays)

@@ -158,7 +158,7 @@ class Costing:
             tree,
             np.zeros((stop - start, 2, self.anchor.offsets.size)),
         )
-        return replace(made, anchored=self._anchored(made, np.arange(start, stop)))
+        return replace(made, anchored=self._anchored(made))
 
     def log_bound(self, costs: Costs) -> float:
         """Return the log of the bound on the probability that any of these models, the anchor among them, overfits.
@@ -182,7 +182,6 @@ class Costing:
             tree = np.minimum(tree, own)
             tree[0] = own[0]
             outside = exclusive_logs(self.n, wrong, wrong[anchor], costs.agree_anchor, side, deviation, offset)
-            outside[anchor] = -np.inf
             relaxed = own_tails(wrong[[anchor]], self.n, side, offset)[0]
             logs.append(min(float(_sums(tree)), float(np.logaddexp(relaxed, _sums(np.minimum(tree, outside))))))
         return min(_add(np.array(logs)), _add(_sums(alone)))
@@ -192,12 +191,11 @@ class Costing:
         logs = [exclusive_logs(self.n, wrong, other, agree, side, self.deviation, offset) for side in SIDES]
         return np.minimum(np.stack(logs, axis=1), alone)
 
-    def _anchored(self, costs: Costs, models: Ints) -> Floats:
+    def _anchored(self, costs: Costs) -> Floats:
         wrong, alone = costs.wrong[:, None], costs.alone[:, :, None]
         anchor = self._wrong_of(np.array([self.anchor.model]))
-        result = self._outside(wrong, anchor, costs.agree_anchor[:, None], alone, self.anchor.offsets)
-        result[models == self.anchor.model] = -np.inf  # it cannot overfit without its relaxed event
-        return result
+        # The anchor itself cannot overfit outside of F, and its own term comes out as 0.
+        return self._outside(wrong, anchor, costs.agree_anchor[:, None], alone, self.anchor.offsets)
 
     def _wrong_of(self, models: Ints, others: Ints | None = None) -> Ints:
         """Return on how many examples models are wrong, or differ from others."""
@@ -205,10 +203,10 @@ class Costing:
         return PackedOutcomes(bits if others is None else bits ^ self.packed.bits[others], self.n).errors()
 
     def agrees(self, costs: Costs, models: Ints) -> bool:
-        """Whether the costs of some models are what their outcomes give; parents are taken as they are."""
+        """Whether all parents come before their children, and some models' costs are what the outcomes give."""
         part = Costs(*(getattr(costs, one.name)[models] for one in fields(costs)))
-        earlier = (part.parent >= 0) & (part.parent < models)
-        if not bool((earlier | ((part.parent == 0) & (models == 0))).all()):
+        earlier = (costs.parent >= 0) & (costs.parent < np.maximum(np.arange(costs.k), 1))
+        if not bool(earlier.all()):
             return False
         wrong, other = self._wrong_of(models), self._wrong_of(part.parent)
         agree = self.n - self._wrong_of(models, part.parent)
@@ -217,7 +215,7 @@ class Costing:
         tree[models == 0] = alone[models == 0]
         anchor = np.full(len(models), self.anchor.model)
         again = Costs(wrong, part.parent, agree, self.n - self._wrong_of(models, anchor), alone, tree, part.anchored)
-        again = replace(again, anchored=self._anchored(again, models))
+        again = replace(again, anchored=self._anchored(again))
         return all(
             np.allclose(getattr(part, one.name), getattr(again, one.name), rtol=1e-9, atol=0) for one in fields(part)
         )

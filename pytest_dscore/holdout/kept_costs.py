@@ -6,9 +6,10 @@ computed anew, from the first use on that differs. A checksum over the content t
 
 Whoever edits the file can also write the checksum that fits: there is no secret here, and someone who may write to the
 cache may usually change the ledger or the code as well. Against the cheap form of it, the costs of a few models are
-computed again each time, others with every new model, and the file is dropped if they differ: lowering all
-costs is noticed at once, lowering half of what they add up to in all but about one in 2^8 runs, lowering a single
-model's charge seldom, which gains no more than that model. Parents in the tree need no check: any tree gives a bound.
+computed again each time, of others with every new model, and the file is dropped if they differ. Lowering all costs is
+noticed at once, lowering half of them in all but about one of 2^8 runs, lowering a single model's seldom, which gains
+no more than that model. Which parents a file names does not matter as long as each comes before its child, which is
+checked of all: any such tree gives a bound.
 """
 
 from __future__ import annotations
@@ -139,7 +140,7 @@ def _checksum(arrays: Mapping[str, NDArray[Any]]) -> bytes:
 
 
 def _alike(costs: Costs, none: Costs, k: int) -> bool:
-    """Whether arrays have the types and shapes of k models' costs and hold nothing that no charge can be."""
+    """Whether arrays have the types and shapes of k models' costs and hold nothing that no cost can be."""
     for one in fields(costs):
         array, model = getattr(costs, one.name), getattr(none, one.name)
         if array.dtype != model.dtype or array.shape != (k, *model.shape[1:]):

@@ -1,11 +1,11 @@
-"""A score beside an earlier one: the paired change that the gate computed, or a difference of two independent scores."""
+"""A score beside an earlier one: the paired change that the gate computed, or a difference of independent scores."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -16,6 +16,7 @@ from pytest_dscore.report.contents import Before, Grid, HoldoutState, Report, Sc
 COMPARED = ("score", "v_robust", "v_fitness", "accuracy")
 #: What must be alike, for two scores to measure the same.
 _ALIKE = ("n", "operator", "form", "pad", "fill")
+_K = TypeVar("_K")
 _GRID: TypeAdapter[Grid | None] = TypeAdapter(Grid | None)
 _VALUES: TypeAdapter[dict[str, float]] = TypeAdapter(dict[str, float])
 
@@ -31,21 +32,33 @@ def compare(report: Report, baseline: Report | None) -> Report:
         From another file, None where there is none.
     """
     earlier = baseline.scores if baseline is not None else ()
-    scores = tuple(_compared(score, report.scores, earlier) for score in report.scores)
+    beside, then, by_name = _by(_key, report.scores), _by(_key, earlier), _by(lambda score: score.name, earlier)
+    scores = tuple(
+        replace(
+            score,
+            before=_recorded(score) or _from_file(score, by_name.get(score.name, [])),
+            history=_history(score, beside[_key(score)], then.get(_key(score), [])),
+        )
+        for score in report.scores
+    )
     states = baseline.holdouts if baseline is not None else ()
     holdouts = tuple(_with_earlier_uses(state, states) for state in report.holdouts)
     notes = (*report.notes, *(f"baseline: {note}" for note in (baseline.notes if baseline is not None else ())))
     return replace(report, scores=scores, holdouts=holdouts, notes=notes)
 
 
-def _compared(score: Score, beside: Sequence[Score], earlier: Sequence[Score]) -> Score:
-    past = [
-        other
-        for other in (*beside, *earlier)
-        if _key(other) == _key(score) and other.measured and _before(other, score, other in earlier)
-    ]
-    past.sort(key=lambda other: other.origin.timestamp)
-    return replace(score, before=_recorded(score) or _from_file(score, earlier), history=tuple(past))
+def _by(key: Callable[[Score], _K], scores: Iterable[Score]) -> dict[_K, list[Score]]:
+    found: dict[_K, list[Score]] = {}
+    for score in scores:
+        found.setdefault(key(score), []).append(score)
+    return found
+
+
+def _history(score: Score, beside: Iterable[Score], earlier: Iterable[Score]) -> tuple[Score, ...]:
+    """Scores of the same kind from runs before this one, the oldest first."""
+    past = [other for other in beside if other.measured and _before(other, score, False)]
+    past += [other for other in earlier if other.measured and _before(other, score, True)]
+    return tuple(sorted(past, key=lambda other: other.origin.timestamp))
 
 
 def _before(other: Score, score: Score, is_baseline: bool) -> bool:
@@ -88,8 +101,8 @@ def _figure(name: str, ends: Sequence[float], score: Score) -> Figure:
     return Figure(float(ends[0]), float(ends[1]), float(ends[2]), not name.startswith("v_robust"), confidence)
 
 
-def _from_file(score: Score, earlier: Sequence[Score]) -> Before | None:
-    same_name = [other for other in earlier if other.name == score.name and other.measured]
+def _from_file(score: Score, named: Sequence[Score]) -> Before | None:
+    same_name = [other for other in named if other.measured]
     if not same_name or not score.measured:
         return None
     alike = [other for other in same_name if _key(other) == _key(score)]

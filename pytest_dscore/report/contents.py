@@ -269,7 +269,8 @@ class Report:
         undecided = sum(gate.outcome == "inconclusive" and not gate.failed for _, gate in self.gates)
         more = f", {undecided} of them inconclusive" if undecided else ""
         if failed:
-            return f"{failed} of {gates} gate{'' if gates == 1 else 's'} failed{more and f', {undecided} let pass undecided'}"
+            let_pass = f", {undecided} let pass undecided" if undecided else ""
+            return f"{failed} of {gates} gate{'' if gates == 1 else 's'} failed{let_pass}"
         return f"all {gates} gates passed{more}" if gates > 1 else f"the only gate passed{more and ', inconclusive'}"
 
     def label(self, subject: Subject) -> str:

@@ -11,6 +11,7 @@ import base64
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from markupsafe import Markup
 
@@ -20,6 +21,8 @@ from pytest_dscore.report.contents import Picture
 _ROW = 30
 _HEAT_SIDE = 300
 _MOST_WRITTEN = 8
+#: Where a burn-down begins, and how many pixels it goes down.
+_TOP, _DEEP = 18, 100
 
 
 @dataclass(frozen=True)
@@ -166,7 +169,8 @@ def _cell(
 ) -> Markup:
     opacity = round(0.82 * min(1.0, max(0.0, share)), 3)
     cell = Markup(
-        '<g><title>{}</title><rect class="cell" x="{:.2f}" y="{:.2f}" width="{:.2f}" height="{:.2f}" fill-opacity="{}"/>'
+        "<g><title>{}</title>"
+        '<rect class="cell" x="{:.2f}" y="{:.2f}" width="{:.2f}" height="{:.2f}" fill-opacity="{}"/>'
     )
     drawn = cell.format(title, x, y, width, height, opacity)
     if n <= _MOST_WRITTEN:
@@ -194,14 +198,24 @@ def burn_down(uses: Sequence[tuple[int, float]]) -> Markup:
     """The share of a hold-out's budget that is left, against the models used; from (0, all) to the last state."""
     points = [(0, 0.0), *uses]
     most = max(1, points[-1][0])
-    places = [(Scale(0, most).at(used), round(6 + 88 * min(1.0, share), 3)) for used, share in points]
-    parts = [Markup('<line class="axis" x1="0" x2="100%" y1="{0}%" y2="{0}%"/>').format(y) for y in (6, 50, 94)]
-    for (x1, y1), (x2, y2) in zip(places, places[1:], strict=False):
-        parts.append(Markup('<line class="burnt" x1="{}%" y1="{}%" x2="{}%" y2="{}%"/>').format(x1, y1, x2, y2))
-    parts += [Markup('<circle class="now" cx="{}%" cy="{}%" r="4"/>').format(x, y) for x, y in places]
-    return _chart(120, parts)
+    places = [(Scale(0, most).at(used), round(_TOP + _DEEP * min(1.0, share), 1)) for used, share in points]
+    parts = []
+    for share in (0.0, 0.5, 1.0):
+        y = _TOP + _DEEP * share
+        parts.append(Markup('<line class="axis" x1="0" x2="100%" y1="{0}" y2="{0}"/>').format(y))
+        label = Markup('<text x="100%" y="{}" text-anchor="end">{:g} %</text>').format(y - 4, 100 * (1 - share))
+        parts.append(label)
+    for (x1, y1), (x2, y2) in pairwise(places):
+        parts.append(Markup('<line class="burnt" x1="{}%" y1="{}" x2="{}%" y2="{}"/>').format(x1, y1, x2, y2))
+    parts += [Markup('<circle class="now" cx="{}%" cy="{}" r="4"/>').format(x, y) for x, y in places]
+    below = _TOP + _DEEP + 18
+    parts.append(Markup('<text x="0" y="{}">0 models</text>').format(below))
+    parts.append(Markup('<text x="100%" y="{}" text-anchor="end">{:,}</text>').format(below, most))
+    said = "; ".join(f"{max(0.0, 1 - share):.0%} left after {used:,} models" for used, share in uses)
+    head = Markup('<svg class="chart" width="100%" height="{}" role="img" aria-label="{}">').format(below + 4, said)
+    return head + Markup("").join(parts) + Markup("</svg>")
 
 
 def source(picture: Picture) -> Markup:
     """A picture as a data URI."""
-    return Markup("data:image/png;base64,") + Markup(base64.b64encode(picture.png).decode("ascii"))  # noqa: S704
+    return Markup("data:image/png;base64,") + Markup(base64.b64encode(picture.png).decode("ascii"))

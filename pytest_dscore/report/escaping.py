@@ -33,7 +33,7 @@ def _shown(character: str) -> str:
 
 
 def markdown(text: str, most: int = 0) -> str:
-    """Return text that Markdown shows as it is, in a table cell too: no markup, HTML, mention, link, formula or emoji."""
+    """Return text that Markdown shows as it is, in tables too: no markup, HTML, mention, link, formula or emoji."""
     escaped = "".join(_ENTITIES.get(c, f"\\{c}" if c in _BACKSLASHED else c) for c in one_line(text, most))
     escaped = re.sub(r"(?<!&)([@#])", rf"\1{_GAP}", escaped)
     escaped = re.sub(r"\bGH-(?=\d)", f"GH{_GAP}-", escaped, flags=re.IGNORECASE)

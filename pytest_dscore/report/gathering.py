@@ -292,7 +292,7 @@ def _reasons(case: Case, outcomes: Mapping[str, Word]) -> dict[str, str]:
 
 def _leading(message: tuple[str, ...]) -> list[str]:
     """The lines of a failure before its tables: one for each failed gate."""
-    lines = []
+    lines: list[str] = []
     for line in message:
         if lines and (line.startswith("figures with ") or _is_place(line)):
             break

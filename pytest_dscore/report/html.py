@@ -33,6 +33,7 @@ from pytest_dscore.report.wording import (
     place,
     reason,
     remarks,
+    selected,
     signed,
     tolerance,
     trend,
@@ -64,7 +65,7 @@ def render(report: Report) -> str:
     befores = dict.fromkeys(score.before.what for score in report.scores if score.before and score.before.what)
     return environment.get_template("report.html.j2").render(
         report=report,
-        css=Markup(css),  # noqa: S704 - this package's own
+        css=Markup(css),
         policy=policy,
         version=__version__,
         runs=[{"file": one.origin.file, "moment": moment(one)} for one in _runs(report)],
@@ -162,31 +163,39 @@ def _figures(score: Score) -> list[View]:
 
 
 def _chart(report: Report, score: Score) -> View:
-    """The D-Score now on top, earlier ones below it, the newest first."""
+    """The D-Score now on top, what it is compared with, then earlier ones, the newest first."""
     if not score.measured:
         return {"chart": [], "axis": "", "limits": [], "left_out": 0, "scale": drawing.Scale()}
     limits = sorted({gate.threshold for gate in score.gates if gate.name == "min_score" and gate.threshold is not None})
-    past = list(score.history[::-1])
-    runs = [score, *past[: _MOST_RUNS - 1]]
-    figures = [run.figures["score"] for run in runs]
-    scale = drawing.scale_of(figures, limits)
+    runs = [("now", score.figures["score"]), *_earlier(report, score)]
+    shown = runs[:_MOST_RUNS]
+    scale = drawing.scale_of([figure for _, figure in shown], limits)
     rows = [
         {
-            "name": "now" if run is score else _when(run, past),
-            "drawn": drawing.bar(figure, scale, limits, "now" if run is score else "then"),
+            "name": name,
+            "drawn": drawing.bar(figure, scale, limits, "then" if i else "now"),
             "said": estimate(figure),
-            "current": run is score,
+            "current": not i,
         }
-        for run, figure in zip(runs, figures, strict=True)
+        for i, (name, figure) in enumerate(shown)
     ]
-    left_out = len(past) + 1 - len(runs)
+    left_out = len(runs) - len(shown)
     return {"chart": rows, "axis": drawing.axis(scale), "limits": limits, "left_out": left_out, "scale": scale}
 
 
-def _when(run: Score, among: Sequence[Score]) -> str:
-    """When a run was, with its file where that does not tell it from the others."""
+def _earlier(report: Report, score: Score) -> Iterator[tuple[str, Figure]]:
+    before = score.before
+    if before is not None and before.paired and "score" in before.figures:
+        yield before.what, before.figures["score"]
+    for run in score.history[::-1]:
+        yield _when(run, score.history, report.label(run)), run.figures["score"]
+
+
+def _when(run: Score, among: Sequence[Score], label: str) -> str:
+    """When a run was, with its label, or with its file where nothing else tells it from the others."""
     same = [other for other in among if moment(other) == moment(run)]
-    return moment(run) if len(same) == 1 and moment(run) else f"{moment(run)} {run.origin.file}".strip()
+    more = label or (run.origin.file if len(same) > 1 or not moment(run) else "")
+    return f"{moment(run)} {more}".strip()
 
 
 def _maps(score: Score) -> Iterator[View]:
@@ -333,20 +342,14 @@ def _protocol(report: Report, one: Subject, identifier: str) -> View:
             [limit for name, limit in limits.items() if name == "max_bias"],
         ),
     ]
-    counts: dict[str, int] = {}
-    for chosen in one.facts["selected"]:
-        counts[_parameters(chosen)] = counts.get(_parameters(chosen), 0) + 1
-    selected = sorted(counts.items(), key=lambda pair: -pair[1])[:_MOST_SELECTED]
     view = _subject(report, one, identifier)
     view["remarks"] += [str(leak.get("line", "")) for leak in one.facts["leaks"]][1:]
     gates = list({gate_title(gate) + gate.outcome: _gate(gate) for gate in one.gates}.values())
-    return view | {"charts": [chart for chart in charts if chart], "selected": selected, "gates": gates}
-
-
-def _parameters(chosen: Any) -> str:
-    if not isinstance(chosen, Mapping):
-        return str(chosen)
-    return ", ".join(f"{name} = {value}" for name, value in chosen.items()) or "(none)"
+    return view | {
+        "charts": [chart for chart in charts if chart],
+        "selected": selected(one)[:_MOST_SELECTED],
+        "gates": gates,
+    }
 
 
 def _bars(title: str, figures: Mapping[str, Figure], limits: Sequence[float]) -> View:

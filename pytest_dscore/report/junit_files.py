@@ -10,10 +10,21 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 from xml.parsers import expat
 
-from junitparser import Attr, Error, Failure, JUnitXml, JUnitXmlError, Properties, Skipped, TestCase, TestSuite
+from junitparser import (
+    Attr,
+    Error,
+    Failure,
+    JUnitXml,
+    JUnitXmlError,
+    Properties,
+    Skipped,
+    TestCase,
+    TestSuite,
+)
+from junitparser.junitparser import Element
 
 from pytest_dscore.errors import DScoreError, first_line
 from pytest_dscore.report.contents import Origin, Place
@@ -24,6 +35,8 @@ _DEEPEST = 50
 _CHUNK = 1 << 20
 #: The last line of a failure: ``path:line``, or with a traceback ``path:line: AssertionError``.
 _PLACE = re.compile(r"(?P<file>(?:[A-Za-z]:)?[^\s:][^:\n]*\.\w+):(?P<line>[1-9]\d{0,8})(?:: \w+)?")
+
+_E = TypeVar("_E", bound=Element)
 
 
 class _Case(TestCase):
@@ -81,8 +94,8 @@ def read_cases(path: Path) -> list[Case]:
         content = file.read(LARGEST + 1)
     if len(content) > LARGEST:
         raise DScoreError(
-            f"{path} is larger than {LARGEST // 1_000_000} MB ({path.stat().st_size / 1e6:,.0f} MB): write a JUnit file "
-            "of the gates alone, such as with `pytest --dscore pyproject.toml --junitxml=gates.xml`"
+            f"{path} has {path.stat().st_size / 1e6:,.0f} MB, and {LARGEST // 1_000_000} MB are read at most: write a "
+            "JUnit file of the gates alone, such as with `pytest --dscore pyproject.toml --junitxml=gates.xml`"
         )
     root = _check(path, content)
     if root not in ("testsuites", "testsuite"):
@@ -96,13 +109,18 @@ def read_cases(path: Path) -> list[Case]:
         origin = Origin(
             str(path), suite.name or "", suite.hostname or "", position, timestamp=(suite.timestamp or "")[:40]
         )
-        found += [case for one in suite.iterchildren(_Case) if (case := _case(one, origin)) is not None]
+        found += [case for one in _children(suite, _Case) if (case := _case(one, origin)) is not None]
     return found
 
 
-def _suites(document: _Document | _Suite) -> Iterator[_Suite]:
+def _children(element: Element, kind: type[_E]) -> Iterator[_E]:
+    """The elements of one kind directly inside another."""
+    yield from element.iterchildren(kind)  # type: ignore[no-untyped-call]
+
+
+def _suites(document: Element) -> Iterator[_Suite]:
     """All suites, those inside others too."""
-    for suite in document.iterchildren(_Suite):
+    for suite in _children(document, _Suite):
         yield suite
         yield from _suites(suite)
 
@@ -139,7 +157,8 @@ def _check(path: Path, content: bytes) -> str:
 
 def _unreadable(error: Exception, inside: bool) -> str:
     code = getattr(error, "code", 0)
-    if inside and code == expat.errors.codes[expat.errors.XML_ERROR_NO_ELEMENTS] or "unclosed" in str(error):
+    ends_early = (expat.errors.XML_ERROR_NO_ELEMENTS, expat.errors.XML_ERROR_UNCLOSED_TOKEN)
+    if inside and code in [expat.errors.codes[text] for text in ends_early]:
         return "is cut short: the run that wrote it was probably killed"
     return f"is not XML ({error})"
 
@@ -147,7 +166,7 @@ def _unreadable(error: Exception, inside: bool) -> str:
 def _case(case: _Case, origin: Origin) -> Case | None:
     properties = {
         str(entry.name).removeprefix("dscore."): str(entry.value or "")
-        for holder in case.iterchildren(Properties)
+        for holder in _children(case, Properties)
         for entry in holder
         if str(entry.name).startswith("dscore.")
     }
@@ -163,7 +182,7 @@ def _case(case: _Case, origin: Origin) -> Case | None:
 def _result(case: _Case) -> tuple[str, str]:
     """The worst that JUnit says of a test, and its text: pytest shortens the message, the element holds all of it."""
     for kind, word in ((Error, "error"), (Failure, "failure"), (Skipped, "skipped")):
-        for found in case.iterchildren(kind):
+        for found in _children(case, kind):
             text, message = str(found.text or ""), str(found.message or "")
             return word, text if text.startswith(message.partition("\n")[0]) else f"{message}\n{text}"
     return "passed", ""

@@ -24,6 +24,7 @@ from pytest_dscore.report.wording import (
     place,
     reason,
     remarks,
+    selected,
     signed,
     tolerance,
     trend,
@@ -35,6 +36,7 @@ MARKER = "<!-- dscore-report -->"
 LARGEST = 65_536
 _ROOM_FOR_NOTE = 400
 _NAME = 200
+_MOST_SELECTED = 12
 _LARGEST_GRID = 13
 
 
@@ -70,18 +72,20 @@ def render(report: Report, largest: int = LARGEST) -> str:
     parts = list(_parts(report))
     cut: dict[str, int] = {}
     size = sum(len(line) + 1 for part in parts for line in part.lines)
-    for part in sorted(reversed(parts), key=lambda part: -part.rank):
-        if size <= largest - (_ROOM_FOR_NOTE if cut else 0) or part.rank == 0:
-            continue
-        parts.remove(part)
+    kept = dict(enumerate(parts))
+    for i in sorted(kept, key=lambda i: (-parts[i].rank, -i)):
+        if size <= largest - (_ROOM_FOR_NOTE if cut else 0) or parts[i].rank == 0:
+            break
+        part = kept.pop(i)
         size -= sum(len(line) + 1 for line in part.lines)
         cut[part.what] = cut.get(part.what, 0) + 1
-    lines = [line for part in parts for line in part.lines]
+    lines = [line for part in kept.values() for line in part.lines]
     if cut:
         missing = ", ".join(f"{count} {what}" for what, count in cut.items())
         lines += [
             "",
-            f"**Cut to {largest:,} characters; missing here: {missing}.** The JUnit file has them, and so has the HTML report.",
+            f"**Cut to {largest:,} characters; missing here: {missing}.** They are in the JUnit file and in the HTML "
+            "report.",
         ]
     return "\n".join(lines) + "\n"
 
@@ -123,14 +127,17 @@ def _parts(report: Report) -> Iterator[_Part]:
 
 
 def _failures(report: Report) -> Iterator[_Part]:
-    if report.failures:
+    undecided = [
+        (subject, gate) for subject, gate in report.gates if gate.outcome == "inconclusive" and not gate.failed
+    ]
+    if report.failures or undecided:
         yield _Part("", ("",), 0)
-    for subject, gate in report.failures:
+    for subject, gate in (*report.failures, *undecided):
         label = report.label(subject)
         where = f" ({', '.join(safe(text, _NAME) for text in (str(gate.place or ''), label) if text)})"
         what = safe(outcome_word(gate).upper() if gate.outcome != "inconclusive" else outcome_word(gate))
         line = f"- **{what}** {safe(reason(subject, gate))}{where if gate.place or label else ''}"
-        yield _Part("failures", (line,), 1)
+        yield _Part("failures" if gate.failed else "inconclusive gates", (line,), 1)
 
 
 def _table(what: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[_Part]:
@@ -258,11 +265,6 @@ def _other_details(subject: Subject) -> Iterator[str]:
         yield f"- {safe(str(leak.get('line', '')), 600)}"
     for moved in facts["moved"]:
         yield f"- {safe(moved, 600)}"
-    selected = [one for one in facts["selected"] if one]
-    if selected:
-        counts: dict[str, int] = {}
-        for one in selected:
-            counts[str(one)] = counts.get(str(one), 0) + 1
+    if chosen := selected(subject):
         yield from (_row(("Selected parameters", "Folds")), _row(["---"] * 2))
-        for text, count in sorted(counts.items(), key=lambda pair: -pair[1])[:12]:
-            yield _row((safe(text, 300), str(count)))
+        yield from (_row((safe(text, 300), str(count))) for text, count in chosen[:_MOST_SELECTED])

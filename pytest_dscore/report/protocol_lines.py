@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -87,7 +88,9 @@ def _rows(name: str, group: Sequence[Verdict]) -> list[tuple[str, str, str, str,
             found = verdict.figures[figure]
             judged = outcome if figure == verdict.figure else "-"
             label = figure.replace("_", ", ")
-            rows.append((name, label, f"{found.value:.3f}", f"[{found.lower:.3f}, {found.upper:.3f}]", judged))
+            # One fold only has no spread to make an interval of.
+            interval = "-" if math.isnan(found.lower) else f"[{found.lower:.3f}, {found.upper:.3f}]"
+            rows.append((name, label, f"{found.value:.3f}", interval, judged))
     return rows
 
 
@@ -115,10 +118,10 @@ def _details(verdict: Verdict) -> list[str]:
 
 def _further(facts: Mapping[str, Any]) -> list[str]:
     """What is not in the reason, whose line JUnit cuts at 500 characters: the fix, and further leaks."""
-    first, *others = facts.get("leaks", ()) or ({},)
-    lines = [f"Fix: {first['fix']}"] if first else []
+    leaks = facts.get("leaks", ())
+    lines = [f"Fix: {leak['fix']}" for leak in leaks[:1]]
     lines += [f"also moved: {part}" for part in facts.get("moved", ())[3:]]
-    return lines + [f"also: {leak['line']}. Fix: {leak['fix']}" for leak in others]
+    return lines + [f"also: {leak['line']}. Fix: {leak['fix']}" for leak in leaks[1:]]
 
 
 def _selections(facts: Mapping[str, Any]) -> list[str]:

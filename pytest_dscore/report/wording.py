@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from pytest_dscore.figure import Figure
 from pytest_dscore.report.contents import Gate, Grid, HoldoutState, Report, Score, Subject
@@ -119,6 +120,17 @@ def tolerance(state: HoldoutState) -> str:
 def place(index: int, n: int) -> str:
     """The name of a region by its place in reading order."""
     return region_name(*divmod(index, n), n)
+
+
+def selected(protocol: Subject) -> list[tuple[str, int]]:
+    """The hyper-parameters that the folds selected, each with the number of folds, the most frequent first."""
+    counts: dict[str, int] = {}
+    for chosen in protocol.facts["selected"]:
+        pairs = chosen.items() if isinstance(chosen, Mapping) else [("", chosen)]
+        text = ", ".join(f"{name} = {value}".removeprefix(" = ") for name, value in pairs)
+        if text:
+            counts[text] = counts.get(text, 0) + 1
+    return sorted(counts.items(), key=lambda pair: -pair[1])
 
 
 def compared_figures(score: Score) -> dict[str, Figure]:

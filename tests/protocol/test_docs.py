@@ -19,7 +19,7 @@ MODULES = [module.name for module in pkgutil.iter_modules(pytest_dscore.protocol
 
 def test_every_block_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
-    assert len(blocks) >= 4
+    assert len(blocks) >= 9
     for block in blocks:
         space: dict[str, Any] = {}
         exec(compile(block, str(PAGE), "exec"), space)
@@ -28,6 +28,11 @@ def test_every_block_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> Non
     assert "duplicates leak" in shown
     assert "groups leak" in shown
     assert "optimistic bias" in shown
+    assert "fold 4 of 4" in shown
+    assert "early-stopping leak in split 0" in shown
+    assert "test row 45 of fold 0 was asked for during fitting" in shown
+    assert "overlap leak in fold 0: 1 test rows were asked for" in shown
+    assert "()\n('the labels', 'the train part of split 0" in shown
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timezone
+from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
 
 from pytest_dscore.errors import DScoreError
@@ -69,7 +70,7 @@ class Use:
         """Make the use to record from outcomes of shape (n,) in the order of the caller's data, 1 where wrong."""
         return cls(holdout.digest, holdout.n, holdout.pack(outcomes), model, commit, ran_by)
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Digest of hold-out and outcomes: equal for the same answers on the same hold-out."""
         return hashlib.sha256(bytes.fromhex(self.holdout) + self.outcomes).hexdigest()

@@ -23,6 +23,8 @@ from torch import nn
 
 from pytest_dscore.gates.references import resolve
 
+#: Attributes that every module has, hooks among them, and what compiling puts there.
+_MODULE_S_OWN = {*vars(nn.Module()), "_compiled_call_impl", "_orig_mod"}
 _PLAIN = (int, float, complex, str, bytes, bool, type(None), tuple, list, dict, set, frozenset, torch.dtype)
 
 
@@ -85,8 +87,7 @@ def _state(model: nn.Module) -> Iterator[tuple[str, Any]]:
     yield from model.named_buffers()
     yield from ((f"state {name}", value) for name, value in model.state_dict().items())
     for place, module in model.named_modules():
-        attributes = {name: value for name, value in vars(module).items() if not name.startswith("_")}
-        attributes.pop("training")
+        attributes = {name: value for name, value in vars(module).items() if name not in _MODULE_S_OWN}
         yield from (
             (f"attribute {place}.{name}", value)
             for name, value in attributes.items()

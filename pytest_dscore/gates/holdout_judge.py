@@ -11,7 +11,7 @@ from typing import Any
 from pytest_dscore.errors import DScoreError
 from pytest_dscore.figure import Figure
 from pytest_dscore.holdout.budget import Budget
-from pytest_dscore.holdout.charging import Charged, feedback_of
+from pytest_dscore.holdout.charging import Charged, feedback_of, within
 from pytest_dscore.holdout.ladder import Ladder
 from pytest_dscore.holdout.ledger import Use
 from pytest_dscore.holdout.provenance import in_ci
@@ -96,7 +96,7 @@ def answer_of(settings: HoldoutSettings, use: Use) -> Answer:
         return Answer(hidden=f"{hidden}: ask use.improved", improved=False)
     # The value shown is rounded to a multiple of the step, which moves it by half a step at most.
     half = settings.epsilon * 1.5
-    return Answer(_figure(float(1 - Fraction(found[1])), half, settings.delta), improved=True)
+    return Answer(_figure(max(0.0, float(1 - Fraction(found[1]))), half, settings.delta), improved=True)
 
 
 def _pass_fail(settings: HoldoutSettings, use: Use) -> Answer:
@@ -156,11 +156,6 @@ def _budget(name: str, budget: Budget, figures: dict[str, Figure], facts: dict[s
     return Verdict(name, "budget", outcome, reason, budget.epsilon, "accuracy", figures, facts, "holdout")
 
 
-def within(budget: Budget) -> bool:
-    """Whether the uses on record are within the bound and within max_uses."""
-    return budget.holds and (budget.terms.max_uses is None or budget.used <= budget.terms.max_uses)
-
-
 def _overspent(budget: Budget, text: str) -> str:
     if not budget.holds:
         return f"{text}: the settings are stricter than when the models were admitted, or branches were merged"
@@ -217,8 +212,8 @@ def budget_facts(budget: Budget, place: str) -> dict[str, Any]:
         "epsilon": budget.epsilon,
         "delta": terms.delta,
         "bound": terms.bound,
-        "method": budget.analysis.method,
-        "note": budget.analysis.note,
+        "method": budget.method,
+        "note": budget.note,
         "mode": terms.mode,
         "feedback": feedback_of(terms),
         "max_uses": "none" if terms.max_uses is None else terms.max_uses,

@@ -95,7 +95,9 @@ def _charge(
         Use.of(identity, row, model=_key(measured, recipe, number), commit=commit, ran_by=ran_by)
         for number, row in enumerate(rows)
     ]
-    charged = charge(gates.ledger(name), identity, terms, uses, lambda existing, new: f"D-Score of '{model}' shown")
+    charged = charge(
+        gates.ledger(name), identity, terms, uses, lambda existing, new: f"D-Score of '{model}' shown", gates.cache
+    )
     with coupling_explained():
         return _sentence(charged, terms, rows, len(wrong), gates.place(name))
 

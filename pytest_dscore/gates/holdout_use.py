@@ -159,7 +159,7 @@ class Holdout:
         identity = gates.data(name).identity
         commit, ran_by = gates.origin
         use = Use.of(identity, wrong, model=key, commit=commit, ran_by=ran_by)
-        charged = charge(gates.ledger(name), identity, terms, [use], shown_of(settings))
+        charged = charge(gates.ledger(name), identity, terms, [use], shown_of(settings), gates.cache)
         answer = answer_of(settings, charged.recorded[0].use)
         with coupling_explained():
             verdicts = use_verdicts(name, settings, charged, answer, _differing(charged, use), gates.place(name))

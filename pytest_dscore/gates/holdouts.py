@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -68,7 +69,7 @@ class HoldoutGates:
 
         try:
             with coupling_explained():
-                budget = budget_on_record(self.ledger(name), self.data(name).identity, self.terms(name))
+                budget = budget_on_record(self.ledger(name), self.data(name).identity, self.terms(name), self.cache)
                 verdict = budget_verdict(name, budget, self.terms(name), self.place(name))
         except DScoreError as error:
             verdict = cannot_judge(name, "budget", error)
@@ -178,6 +179,13 @@ class HoldoutGates:
         from pytest_dscore.holdout.ledger import redact
 
         return redact(self.settings.holdouts[name].ledger)
+
+    @cached_property
+    def cache(self) -> Path | None:
+        """Where what many models cost is kept from run to run."""
+        from pytest_dscore.gates.scores import cache_directory
+
+        return cache_directory(self.config)
 
     @cached_property
     def origin(self) -> tuple[str | None, str]:

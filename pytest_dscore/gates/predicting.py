@@ -111,13 +111,26 @@ def wrong_where(predicted: NDArray[Any], labels: NDArray[Any], what: str) -> NDA
     """
     if len(predicted) != len(labels):
         raise DScoreError(f"{what} {len(predicted):,} predictions for {len(labels):,} examples: give one for each")
-    text = [values.dtype.kind in "OUS" for values in (predicted, labels)]
-    if text[0] != text[1]:
+    kinds = _kind(predicted), _kind(labels)
+    if kinds[0] != kinds[1]:
         raise DScoreError(
             f"{what} predictions such as {predicted[0]!r} where the labels are such as {labels[0]!r}: none could ever "
             "be right, so give predictions of the labels' own kind"
         )
+    if predicted.dtype.kind == "f" and labels.dtype.kind in "biu" and bool((predicted != np.rint(predicted)).any()):
+        fraction = predicted[predicted != np.rint(predicted)][0]
+        raise DScoreError(
+            f"{what} fractions such as {fraction!r} where the labels are whole numbers: give labels, not probabilities"
+        )
     return np.asarray(predicted != labels, dtype=np.bool_)
+
+
+def _kind(values: NDArray[Any]) -> str:
+    """What values are as labels: numbers, text or bytes; those of an object array by their first."""
+    if values.dtype.kind == "O":
+        first = values[0]
+        return "text" if isinstance(first, str) else "bytes" if isinstance(first, bytes) else "numbers"
+    return {"U": "text", "S": "bytes"}.get(values.dtype.kind, "numbers")
 
 
 def model_key(model: Any, outcomes: NDArray[np.bool_], root: Path) -> str:

@@ -24,6 +24,7 @@ from pytest_dscore.holdout.terms import Terms
 
 #: Stands for an epsilon where none is declared, and only what does not depend on it is asked.
 _ANY_EPSILON = 0.5
+_HIDDEN = "scores are hidden, so error rates of 50 % and models that are not alike are supposed"
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,11 @@ class Budget:
         """Whether every model that could have been written counts."""
         return self.terms.mode == "adaptive"
 
+    @property
+    def hidden(self) -> bool:
+        """Whether scores are not shown as they are, so that nothing that is shown may depend on them."""
+        return self.adaptive and self.terms.feedback != "exact"
+
     @cached_property
     def analysis(self) -> Analysis:
         """The analysis of this hold-out's own uses, at their part of delta."""
@@ -99,21 +105,27 @@ class Budget:
         """Return the arguments of the planning functions for models like those used.
 
         Adaptive: as `analyse` does, the error rate nearest to 1/2 and the least similarity seen stand for models that
-        were never asked. Otherwise the means.
+        were never asked. Hidden scores are stood for by the worst case, as a figure made of them would tell them: error
+        rates of 1/2, and no similarity, which leaves the union bound. Otherwise the means.
         """
-        kind, matrix = self.terms, self.analysis.similarity
+        kind = self.terms
+        shared = {
+            "n": self.n,
+            "mode": kind.mode,
+            "feedback": kind.feedback,
+            "ladder_step": kind.epsilon or _ANY_EPSILON,
+        }
+        if self.hidden:
+            return shared | {"error": Fraction(1, 2), "similarity": 0.0, "bound": "union"}
+        matrix = self.analysis.similarity
         pairs = matrix[np.triu_indices(len(matrix), 1)]
         rates = [Fraction(use.wrong, use.n) for use in (*self.own, *self.elsewhere)]
         error = min(rates, key=lambda p: abs(p - Fraction(1, 2))) if self.adaptive else sum(rates) / len(rates)
         alike = float((pairs.min if self.adaptive else pairs.mean)()) if pairs.size else 1.0
-        return {
-            "n": self.n,
+        return shared | {
             "error": error,
             "similarity": alike if not (self.adaptive and self.elsewhere) else 0.0,
             "bound": bound or kind.bound,
-            "mode": kind.mode,
-            "feedback": kind.feedback,
-            "ladder_step": kind.epsilon or _ANY_EPSILON,
         }
 
     @cached_property
@@ -147,8 +159,8 @@ class Budget:
 
     @cached_property
     def effective(self) -> float:
-        """Effective number of models; those elsewhere count in full."""
-        return self.analysis.effective_models + len(self.elsewhere)
+        """Effective number of models; those elsewhere, and all whose scores are hidden, count in full."""
+        return float(self.used) if self.hidden else self.analysis.effective_models + len(self.elsewhere)
 
     @property
     def holds(self) -> bool:
@@ -213,12 +225,12 @@ class Budget:
     @property
     def method(self) -> str:
         """Which bound was smallest."""
-        return self.analysis.method
+        return "union" if self.hidden else self.analysis.method
 
     @property
     def note(self) -> str:
         """Assumption or fallback in words, empty where there is none."""
-        return self.analysis.note
+        return _HIDDEN if self.hidden else self.analysis.note
 
     @property
     def effective_note(self) -> str:

@@ -6,12 +6,14 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeAlias
 
 from pytest_dscore.errors import DScoreError
 from pytest_dscore.holdout.budget import Budget
 from pytest_dscore.holdout.ledger import HoldoutIdentity, Ledger, LedgerMissing, Recorded, Use, UseRefused
 from pytest_dscore.holdout.planning import CouplingWarning, failure_probability, tolerance
+from pytest_dscore.holdout.running import running_budget
 from pytest_dscore.holdout.terms import Terms
 from pytest_dscore.holdout.wording import sentence
 from pytest_dscore.report.text import percent, percent_above
@@ -43,7 +45,9 @@ class Charged:
         return sum(one.is_new for one in self.recorded)
 
 
-def charge(ledger: Ledger, holdout: HoldoutIdentity, terms: Terms, uses: Sequence[Use], shown: Shown) -> Charged:
+def charge(
+    ledger: Ledger, holdout: HoldoutIdentity, terms: Terms, uses: Sequence[Use], shown: Shown, cache: Path | None = None
+) -> Charged:
     """Put uses of a hold-out on record, all or none; when this returns their scores may be shown.
 
     Parameters
@@ -59,6 +63,8 @@ def charge(ledger: Ledger, holdout: HoldoutIdentity, terms: Terms, uses: Sequenc
     shown
         Called with the uses of this hold-out on record and the new ones: returns what is shown of the new ones, which
         is put on record after the kind of feedback.
+    cache
+        Directory in which what many models cost is kept from run to run; None to compute it anew.
 
     Raises
     ------
@@ -69,23 +75,28 @@ def charge(ledger: Ledger, holdout: HoldoutIdentity, terms: Terms, uses: Sequenc
     """
     require_begun(ledger, holdout, terms)
 
+    admitted: list[Budget] = []
+
     def admit(existing: Sequence[Use], new: Sequence[Use]) -> str:
         _refuse_richer_feedback(terms, existing)
-        before, after = _budget(terms, holdout, existing), _budget(terms, holdout, [*existing, *new])
-        if after is not None and (why := refusal(terms, before, after, len(new))):
-            raise UseRefused(why)
+        after = _budget(terms, holdout, [*existing, *new], cache)
+        if not within(after):
+            raise UseRefused(refusal(terms, _budget_if_any(terms, holdout, existing, cache), after, len(new)))
+        admitted.append(after)
         own = [use for use in existing if use.holdout == holdout.digest]
         return f"{feedback_of(terms)}; {shown(own, new)}"
 
+    if not uses:
+        raise DScoreError("no use was given to charge for")
     with coupling_explained():
         recorded = ledger.record_all(uses, holdout, admit)
-        budget = _budget(terms, holdout, ledger.uses(holdout))
-    if budget is None:
-        raise DScoreError("no use was given to charge for")
-    return Charged(recorded, budget)
+        found = admitted[-1] if admitted else _budget(terms, holdout, ledger.uses(holdout), cache)
+    return Charged(recorded, found)
 
 
-def budget_on_record(ledger: Ledger, holdout: HoldoutIdentity, terms: Terms) -> Budget | None:
+def budget_on_record(
+    ledger: Ledger, holdout: HoldoutIdentity, terms: Terms, cache: Path | None = None
+) -> Budget | None:
     """Return the budget of a hold-out as it stands; None where no use of it is on record yet.
 
     Raises
@@ -97,7 +108,12 @@ def budget_on_record(ledger: Ledger, holdout: HoldoutIdentity, terms: Terms) -> 
     """
     require_begun(ledger, holdout, terms)
     ledger.check(holdout)
-    return _budget(terms, holdout, ledger.uses(holdout))
+    return _budget_if_any(terms, holdout, ledger.uses(holdout), cache)
+
+
+def within(budget: Budget) -> bool:
+    """Whether uses are within the bound and within max_uses."""
+    return budget.holds and (budget.terms.max_uses is None or budget.used <= budget.terms.max_uses)
 
 
 def require_begun(ledger: Ledger, holdout: HoldoutIdentity, terms: Terms) -> None:
@@ -122,7 +138,7 @@ def feedback_of(terms: Terms) -> str:
 
 
 def refusal(terms: Terms, before: Budget | None, after: Budget, new: int) -> str:
-    """Return why `new` more uses are refused; empty where they are admitted.
+    """Return why `new` more uses are refused.
 
     Parameters
     ----------
@@ -138,8 +154,6 @@ def refusal(terms: Terms, before: Budget | None, after: Budget, new: int) -> str
     if terms.max_uses is not None and after.used > terms.max_uses:
         used = 0 if before is None else before.used
         return f"{head}max_uses = {terms.max_uses:,}, {used:,} are used, and {models} would exceed it: {_GO_ON}"
-    if after.holds:
-        return ""
     assert terms.epsilon is not None
     limit = f"+-{percent(terms.epsilon)} would no longer hold with probability {percent(1 - terms.delta)}"
     if before is None:
@@ -162,19 +176,21 @@ def coupling_explained() -> Iterator[None]:
         yield
 
 
-def _budget(terms: Terms, holdout: HoldoutIdentity, uses: Sequence[Use]) -> Budget | None:
-    """Return the budget of these uses; None where there are none.
+def _budget_if_any(terms: Terms, holdout: HoldoutIdentity, uses: Sequence[Use], cache: Path | None) -> Budget | None:
+    return _budget(terms, holdout, uses, cache) if uses else None
+
+
+def _budget(terms: Terms, holdout: HoldoutIdentity, uses: Sequence[Use], cache: Path | None) -> Budget:
+    """Return the budget of these uses, at least one.
 
     Where all were of other hold-outs that share examples with this one, the largest of them stands for it.
     """
-    if not uses:
-        return None
     own = tuple(use for use in uses if use.holdout == holdout.digest)
     if not own:
         other = max(uses, key=lambda use: use.n).holdout
         own = tuple(use for use in uses if use.holdout == other)
     chosen = own[0].holdout
-    return Budget(terms, own, tuple(use for use in uses if use.holdout != chosen))
+    return running_budget(terms, own, tuple(use for use in uses if use.holdout != chosen), cache)
 
 
 def _refuse_richer_feedback(terms: Terms, existing: Sequence[Use]) -> None:

@@ -147,7 +147,7 @@ def _data_functions(known: Known) -> Iterator[Candidate]:
     for module, node in _callable_functions(known):
         kind, said = _kind(known, module, node), words(node.name)
         annotated = known.kind_of_annotation(module, node.returns) in ("pair", "dataset")
-        if said[0] in DOING - TRAINING or not _is_about_data(kind, set(said), annotated):
+        if said[0] in DOING - TRAINING or not _is_about_data(kind, set(said), annotated or bool(_part(node))):
             continue
         if kind == "" and not returns(node):
             continue
@@ -155,9 +155,9 @@ def _data_functions(known: Known) -> Iterator[Candidate]:
         yield _as_data(module, node, shown, set(said), _part(node), 3 if kind else 0)
 
 
-def _is_about_data(kind: Kind, said: set[str], annotated: bool) -> bool:
+def _is_about_data(kind: Kind, said: set[str], clear: bool) -> bool:
     if kind in ("pair", "dataset"):
-        return annotated or bool(said & (DATA | HOLDOUT))
+        return clear or bool(said & (DATA | HOLDOUT))
     return kind == "" and bool(said & HOLDOUT) and (bool(said & DATA) or said <= HOLDOUT | MAKING)
 
 
@@ -176,7 +176,7 @@ def _as_data(
 ) -> Candidate:
     training = part == "training" or (part == "" and bool(said & TRAINING) and not said & HOLDOUT)
     holdout = not training and (part == "holdout" or bool(said & HOLDOUT))
-    about = "; training data by its name" if training else "; held out by its name" if holdout else ""
+    about = "; seems to be training data" if training else "; seems to be held out" if holdout else ""
     rank = evidence + 5 * holdout - 5 * training - 2 * bool(said & LESSER)
     return Candidate(_reference(module, node), _place(module, node), shown + about, rank, usable=not training)
 

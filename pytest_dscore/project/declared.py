@@ -167,7 +167,7 @@ def _ledger(area: str, name: str, settings: HoldoutSettings, root: Path) -> Iter
     for finding in found.findings[:5]:
         yield Check(area, "wrong", str(finding), "`dscore holdout verify` lists all")
     if found.ok:
-        yield Check(area, "ok", f"{found.where}: {found.records:,} records, nothing is missing or changed")
+        yield Check(area, "ok", f"{found.where}: {found.records:,} on record, nothing is missing or changed")
         yield from _budget(area, name, settings, root)
 
 

@@ -40,7 +40,8 @@ def run(options: argparse.Namespace) -> int:
     text = block(found)
     wrote = [_write_settings(path, before, text), _write_workflow(root)]
     lines = [
-        f"read {found.sources:,} Python files and {len(found.weights):,} files of weights; nothing was run",
+        f"read {_counted(found.sources, 'Python file')}, found {_counted(len(found.weights), 'file')} of weights; "
+        "nothing was run",
         "",
         *_section("found", _found(found), 13),
         *_section("not found", _not_found(found)),
@@ -121,6 +122,10 @@ def _not_found(found: Any) -> Iterator[str]:
             "weights that fit the model: name the file in the block, unless the factory loads them; an untrained model "
             "fails its gate"
         )
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _few(lines: Iterable[str], most: int) -> list[str]:

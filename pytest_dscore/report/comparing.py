@@ -90,6 +90,8 @@ def _recorded(score: Score) -> Before | None:
         raise DScoreError(f"{score.origin.file}: of the model '{score.name}' {what}") from None
     if grid is not None and {len(grid), *map(len, grid)} != {score.n}:
         grid = None
+    if grid is not None:
+        values["worst_region"] = min(min(row) for row in grid)
     figures = {name: _figure(name, [value, math.nan, math.nan], score) for name, value in values.items()}
     commit = f" at commit {str(found['commit'])[:12]}" if found.get("commit") else ""
     what = f"recorded {str(found.get('recorded', ''))[:16].replace('T', ' ')}{commit}"

@@ -76,26 +76,27 @@ def bar(
     low
         A second figure, drawn hollow behind the first: what was there before.
     """
-    parts = [Markup('<line class="axis" x1="0" x2="100%" y1="15" y2="15"/>')]
+    parts = [Markup('<line class="axis" x1="0" x2="100%" y1="15" y2="15"/>'), *_interval(figure, scale, kind)]
     parts += [_limit(scale.at(limit)) for limit in limits]
     if low is not None and not math.isnan(low.value):
         a, b = scale.at(low.value), scale.at(figure.value)
         parts.append(Markup('<line class="moved" x1="{}%" x2="{}%" y1="15" y2="15"/>').format(a, b))
-        parts.append(Markup('<circle class="then" cx="{}%" cy="15" r="5"/>').format(a))
-    parts += _interval(figure, scale, kind)
+        parts.append(_dot(a, "then"))
+    if not math.isnan(figure.value):
+        parts.append(_dot(scale.at(figure.value), kind))
     return _chart(_ROW, parts)
 
 
 def _interval(figure: Figure, scale: Scale, kind: str) -> list[Markup]:
-    if math.isnan(figure.value):
+    if math.isnan(figure.lower) or math.isnan(figure.upper):
         return []
-    parts = []
-    if not math.isnan(figure.lower) and not math.isnan(figure.upper):
-        start, end = scale.at(figure.lower), scale.at(figure.upper)
-        drawn = Markup('<rect class="interval {}" x="{}%" width="{}%" y="11" height="8" rx="4"/>')
-        parts.append(drawn.format(kind, start, round(end - start, 3)))
-    parts.append(Markup('<circle class="{}" cx="{}%" cy="15" r="5"/>').format(kind, scale.at(figure.value)))
-    return parts
+    start, end = scale.at(figure.lower), scale.at(figure.upper)
+    drawn = Markup('<rect class="interval {}" x="{}%" width="{}%" y="11" height="8" rx="4"/>')
+    return [drawn.format(kind, start, round(end - start, 3))]
+
+
+def _dot(at: float, kind: str) -> Markup:
+    return Markup('<circle class="{}" cx="{}%" cy="15" r="5"/>').format(kind, at)
 
 
 def _limit(at: float) -> Markup:

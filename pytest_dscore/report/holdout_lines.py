@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pytest_dscore.report.text import percent, table, wrapped
+from pytest_dscore.report.text import percent, shortened, table, wrapped
 from pytest_dscore.verdict import Verdict
 
 
@@ -28,13 +28,19 @@ def holdout_lines(verdicts: Iterable[Verdict]) -> list[str]:
 
 def _rows(name: str, group: Sequence[Verdict]) -> list[tuple[str, str, str, str, str]]:
     rows = []
+    seen: set[tuple[str, str, float | None]] = set()
     for verdict in group:
+        # The same use in several tests is one row.
+        use = (str(verdict.facts.get("model_fingerprint", "")), verdict.gate, verdict.threshold)
+        if use in seen:
+            continue
+        seen.add(use)
         figure = verdict.figures.get("accuracy")
         shown = f"{figure.value:.3f}" if figure else "-"
         interval = f"[{figure.lower:.3f}, {figure.upper:.3f}]" if figure else "-"
         limit = "" if verdict.gate == "budget" else f" (>= {verdict.threshold:g})"
-        rows.append((name, _use(verdict), shown, interval, f"{_LABELS[verdict.outcome]}{limit}"))
-    return list(dict.fromkeys(rows))
+        rows.append((shortened(name), _use(verdict), shown, interval, f"{_LABELS[verdict.outcome]}{limit}"))
+    return rows
 
 
 def _use(verdict: Verdict) -> str:

@@ -62,6 +62,12 @@ def table(
     return lines
 
 
+def shortened(name: str, width: int = 24) -> str:
+    """Return a name cut in the middle to so many characters: its ends tell names apart best."""
+    half = (width - 3) // 2
+    return name if len(name) <= width else f"{name[: width - 3 - half]}...{name[-half:]}"
+
+
 def percent(share: float | Fraction) -> str:
     """Return a share as a percentage with up to four significant digits: ``2 %``, ``1.234 %``."""
     return f"{100 * float(share):.4g} %"

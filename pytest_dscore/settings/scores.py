@@ -15,8 +15,8 @@ from pytest_dscore.settings.reading import Reference, Share, named_tables, valid
 Tolerance = Annotated[float, Field(ge=0, lt=math.inf, allow_inf_nan=False)]
 
 #: The figures whose drop (of v_robust: rise) against the baseline can be judged.
-DROPS = ("score", "v_fitness", "accuracy", "worst_region", "v_robust")
 Drop = Literal["score", "v_fitness", "accuracy", "worst_region", "v_robust"]
+DROPS: tuple[Drop, ...] = ("score", "v_fitness", "accuracy", "worst_region", "v_robust")
 
 #: Gate -> the figure of the result that it judges. The order is that of the collected items.
 GATES = {"min_score": "score", "max_v_robust": "v_robust", "min_v_fitness": "v_fitness", "min_accuracy": "accuracy"}
@@ -71,7 +71,9 @@ class ScoreSettings(BaseModel):
         found = {gate: float(value) for gate in GATES if (value := getattr(self, gate)) is not None}
         if self.max_drop is None:
             return found
-        drops = self.max_drop if isinstance(self.max_drop, dict) else dict.fromkeys(DROPS, self.max_drop)
+        drops: dict[Drop, float] = (
+            self.max_drop if isinstance(self.max_drop, dict) else dict.fromkeys(DROPS, self.max_drop)
+        )
         return found | {f"max_drop.{name}": float(drops[name]) for name in DROPS if name in drops}
 
 

@@ -45,6 +45,8 @@ def digests(values: Any, name: str) -> Digests:
     """
     array = _array(values)
     if array is not None and array.dtype.kind in _NUMERIC and array.ndim:
+        if not len(array):
+            return np.zeros(0, np.uint64)
         if array.ndim == 1 and len(array):
             # Labels repeat: digest each value once.
             unique, inverse = np.unique(array, return_inverse=True)
@@ -52,7 +54,9 @@ def digests(values: Any, name: str) -> Digests:
         return _joined(_numeric_rows(array.reshape(len(array), -1)))
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise DScoreError(f"{name} must hold one entry per example, not {type(values).__name__}")
-    return _joined(_example(value, f"{name}[{row}]") for row, value in enumerate(values))
+    # A data frame would be iterated over by its columns.
+    rows = array if array is not None and array.ndim else values
+    return _joined(_example(value, f"{name}[{row}]") for row, value in enumerate(rows))
 
 
 def _joined(rows: Iterable[Any]) -> Digests:

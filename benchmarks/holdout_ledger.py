@@ -1,9 +1,10 @@
 """Speed, memory and crash safety of the hold-out ledger, ``python -m benchmarks.holdout_ledger``.
 
-``--cases speed``: a ledger in a directory with 10,000 models on 50,000 examples. A fresh process opens it and records
-one more; the verdict needs the new model's similarity to every earlier one. Beside it the straightforward version: one
-NumPy file of booleans, loaded, compared with ``==`` and written back. Each runs in a process of its own, whose peak
-memory is its own.
+``--cases speed``: a ledger in a directory with 10,000 models on 50,000 examples, whose costs were kept when they were
+recorded. A fresh process opens it and records one more, admitted by `running_budget`: the new model's similarity to
+every earlier one, what it costs, the bound on all of them, what remains. Beside it the straightforward version: one
+NumPy file of booleans, loaded, compared with ``==`` and written back, without any bound. Each runs in a process of its
+own, whose peak memory is its own. *Kept anew* is what it takes where no costs were kept.
 
 ``--cases kill``: 8 processes record 1,000 uses each and are killed at random moments; afterwards `verify` must pass and
 every acknowledged use must be there. For each backend; git takes minutes for a tenth of that, so ``--git-uses`` is
@@ -18,6 +19,7 @@ import multiprocessing
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -25,14 +27,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pytest_dscore.holdout import PackedOutcomes, similarity_row
-from pytest_dscore.holdout.ledger import HoldoutIdentity, Use, open_ledger
+from pytest_dscore.holdout.budget import Budget
+from pytest_dscore.holdout.ledger import HoldoutIdentity, Use, UseRefused, open_ledger
+from pytest_dscore.holdout.running import FEW, RunningBudget, running_budget
+from pytest_dscore.holdout.terms import Terms
+from pytest_dscore.holdout.wording import sentence
 from tests.holdout.ledger import workers
 from tests.holdout.ledger.places import DirectoryPlace, GitPlace, Place, SqlPlace
 from tests.holdout.ledger.postgres import Server, binaries
 
 GOAL_SECONDS, GOAL_MEGABYTES = 1.0, 500.0
 BACKENDS = ("directory", "sqlite", "postgresql", "git")
+TERMS = Terms("benchmark", epsilon=0.01, known=True)
 _BATCH = 500
 
 
@@ -49,7 +55,7 @@ class Measured:
     megabytes
         Peak memory of the process, the interpreter and its libraries included.
     similarity
-        Mean similarity that the verdict was made of, to see that both compute the same.
+        To one of the earlier models, to see that both compute the same.
     """
 
     cold: float
@@ -95,36 +101,57 @@ def build(folder: Path, models: int, n: int) -> None:
     np.save(folder / "matrix.npy", np.stack([answers(m, n) for m in range(models)]))
 
 
+def keep(folder: Path, models: int, n: int) -> float:
+    """Compute the costs of all models and keep them; return the similarity of the last one to the anchor."""
+    return _similarity(budget(folder, open_ledger(folder / "ledger", must_exist=True).uses(data(n))))
+
+
+def budget(folder: Path, uses: Sequence[Use]) -> Budget:
+    """The budget by which a use is admitted."""
+    return running_budget(TERMS, uses, cache=folder / "costs")
+
+
+def _similarity(judged: Budget) -> float:
+    if not isinstance(judged, RunningBudget) or judged.costs is None:
+        raise SystemExit(f"the full analysis was made: there are at most {FEW} models, or more than the budget allows")
+    return float(judged.costs.agree_anchor[-1] / judged.n)
+
+
 def ours(folder: Path, models: int, n: int) -> float:
-    """Open the ledger, record one more model, and return its mean similarity to the others."""
+    """Open the ledger, record one more model with its verdict, and return its similarity to the anchor."""
     holdout = data(n)
-    seen: list[float] = []
+    judged: list[Budget] = []
 
     def admit(existing: Sequence[Use], new: Sequence[Use]) -> str:
-        bits = np.frombuffer(b"".join(use.outcomes for use in existing), np.uint8).reshape(len(existing), -1)
-        seen.append(float(similarity_row(PackedOutcomes(bits, n), np.frombuffer(new[0].outcomes, np.uint8)).mean()))
-        return f"{len(existing)} models before, mean similarity {seen[-1]:.3f}"
+        judged.append(budget(folder, [*existing, *new]))
+        if not judged[-1].holds:
+            raise UseRefused("the budget is used up")
+        return sentence(judged[-1], "benchmark")
 
     ledger = _LEDGERS.setdefault(folder, open_ledger(folder / "ledger", must_exist=True))
     ledger.record(Use.of(holdout, answers(models, n), model=f"model {models}"), holdout, admit)
-    return seen[0]
+    return _similarity(judged[0])
 
 
 _LEDGERS: dict[Path, Any] = {}
+
+
+def anchor(folder: Path) -> int:
+    """The model that the costs kept are about, by the file that they are kept in."""
+    with np.load(next((folder / "costs").glob("*.npz"))) as archive:
+        return int(json.loads(archive["bound_to"].tobytes())["anchor"])
 
 
 def straightforward(folder: Path, models: int, n: int) -> float:
     """The same with one file of booleans."""
     matrix = np.load(folder / "matrix.npy")
     new = answers(models, n)
-    similarity = float((matrix == new).mean(axis=1).mean())
+    similarity = (matrix == new).mean(axis=1)
     np.save(folder / "matrix.npy", np.concatenate([matrix, new[None]]))
-    return similarity
+    return float(similarity[anchor(folder)])
 
 
-def _measure(
-    way: Callable[[Path, int, int], float], folder: Path, models: int, n: int, queue: multiprocessing.Queue[Measured]
-) -> None:
+def _measure(way: Callable[[Path, int, int], float], folder: Path, models: int, n: int) -> Measured:
     data(n)
     wall, cpu = time.perf_counter(), time.process_time()
     similarity = way(folder, models, n)
@@ -132,7 +159,7 @@ def _measure(
     wall = time.perf_counter()
     way(folder, models + 1, n)
     warm = time.perf_counter() - wall
-    queue.put(Measured(cold, cold_cpu, warm, _peak_megabytes(), similarity))
+    return Measured(cold, cold_cpu, warm, _peak_megabytes(), similarity)
 
 
 def _peak_megabytes() -> float:
@@ -143,13 +170,8 @@ def _peak_megabytes() -> float:
 
 def measure(way: Callable[[Path, int, int], float], folder: Path, models: int, n: int) -> Measured:
     """Measure one way in a fresh process."""
-    context = multiprocessing.get_context("spawn")
-    queue: multiprocessing.Queue[Measured] = context.Queue()
-    process = context.Process(target=_measure, args=(way, folder, models, n, queue))
-    process.start()
-    result = queue.get()
-    process.join()
-    return result
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as fresh:
+        return fresh.submit(_measure, way, folder, models, n).result()
 
 
 def run_speed(models: int, n: int) -> dict[str, Measured]:
@@ -158,6 +180,7 @@ def run_speed(models: int, n: int) -> dict[str, Measured]:
         folder = Path(name)
         build(folder, models, n)
         return {
+            "kept anew": measure(keep, folder, models, n),
             "ledger": measure(ours, folder, models, n),
             "straightforward": measure(straightforward, folder, models, n),
         }

@@ -1,7 +1,7 @@
 """JUnit files from anywhere, read with suspicion: into test cases that carry ``dscore.*`` properties.
 
-A file may come from a pull request of a stranger. So entities and document types are refused before anything is parsed,
-and size and depth are limited.
+A file may come from a pull request of a stranger, and it may be huge. So it is read piece by piece, entities and document
+types are refused where they begin, and size and depth are limited.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
+from xml.etree import ElementTree
 from xml.parsers import expat
 
 from junitparser import (
@@ -18,7 +19,6 @@ from junitparser import (
     Error,
     Failure,
     JUnitXml,
-    JUnitXmlError,
     Properties,
     Skipped,
     TestCase,
@@ -26,13 +26,16 @@ from junitparser import (
 )
 from junitparser.junitparser import Element
 
-from pytest_dscore.errors import DScoreError, first_line
+from pytest_dscore.errors import DScoreError
 from pytest_dscore.report.contents import Origin, Place
 
-#: Bytes of a file at most: the whole of it is held in memory several times over.
-LARGEST = 100_000_000
+#: Bytes of a file at most. Only test cases of gates are held in memory.
+LARGEST = 1_000_000_000
 _DEEPEST = 50
-_CHUNK = 1 << 20
+_PIECE = 1 << 20
+_PREFIX = "dscore."
+#: The elements whose text is read.
+_RESULTS = ("error", "failure", "skipped")
 #: The last line of a failure: ``path:line``, or with a traceback ``path:line: AssertionError``.
 _PLACE = re.compile(r"(?P<file>(?:[A-Za-z]:)?[^\s:][^:\n]*\.\w+):(?P<line>[1-9]\d{0,8})(?:: \w+)?")
 
@@ -90,20 +93,7 @@ def read_cases(path: Path) -> list[Case]:
     OSError
         It cannot be read.
     """
-    with path.open("rb") as file:
-        content = file.read(LARGEST + 1)
-    if len(content) > LARGEST:
-        raise DScoreError(
-            f"{path} has {path.stat().st_size / 1e6:,.0f} MB, and {LARGEST // 1_000_000} MB are read at most: write a "
-            "JUnit file of the gates alone, such as with `pytest --dscore pyproject.toml --junitxml=gates.xml`"
-        )
-    root = _check(path, content)
-    if root not in ("testsuites", "testsuite"):
-        raise DScoreError(f"{path} is no JUnit file: it begins with <{root[:40]}> instead of <testsuites>")
-    try:
-        document = _Document.fromstring(content)
-    except (JUnitXmlError, SyntaxError) as error:  # such as a namespace, or what lxml does not take
-        raise DScoreError(f"{path} is no JUnit file ({first_line(error)})") from None
+    document = _Document.fromroot(_Reader(path).root())
     found = []
     for position, suite in enumerate(_suites(document), 1):
         origin = Origin(
@@ -111,6 +101,86 @@ def read_cases(path: Path) -> list[Case]:
         )
         found += [case for one in _children(suite, _Case) if (case := _case(one, origin)) is not None]
     return found
+
+
+class _Reader:
+    """Reads a file piece by piece into a tree without what reports do not need.
+
+    Parameters
+    ----------
+    path
+        The file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._builder = ElementTree.TreeBuilder()
+        self._open: list[str] = []
+        self._begun = False
+        self._parser = expat.ParserCreate()
+        self._parser.buffer_text = True
+        self._parser.StartDoctypeDeclHandler = self._refuse
+        self._parser.EntityDeclHandler = self._refuse
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
+        self._parser.CharacterDataHandler = self._data
+
+    def root(self) -> Any:
+        """The root element, ``testsuites`` or ``testsuite``; DScoreError where there is none."""
+        size, blank = 0, True
+        with self._path.open("rb") as file:
+            try:
+                while piece := file.read(_PIECE):
+                    size += len(piece)
+                    blank = blank and not piece.strip()
+                    if size > LARGEST:
+                        raise DScoreError(self._too_large())
+                    self._parser.Parse(piece, False)
+                self._parser.Parse(b"", True)
+            except (expat.ExpatError, LookupError, ValueError) as error:
+                if blank:
+                    raise DScoreError(
+                        f"{self._path} is empty: did the run that should write it begin at all?"
+                    ) from None
+                raise DScoreError(f"{self._path} {self._unreadable(error)}") from None
+        return self._builder.close()
+
+    def _too_large(self) -> str:
+        return (
+            f"{self._path} has {self._path.stat().st_size / 1e6:,.0f} MB, and {LARGEST // 1_000_000:,} MB are read at "
+            "most: write a JUnit file of the gates alone, such as with "
+            "`pytest --dscore pyproject.toml --junitxml=gates.xml`"
+        )
+
+    def _unreadable(self, error: Exception) -> str:
+        ends_early = (expat.errors.XML_ERROR_NO_ELEMENTS, expat.errors.XML_ERROR_UNCLOSED_TOKEN)
+        if self._open and getattr(error, "code", 0) in [expat.errors.codes[text] for text in ends_early]:
+            return "is cut short: the run that wrote it was probably killed"
+        return f"is not XML ({error})"
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise DScoreError(f"{self._path} declares a document type or entities, which no JUnit file needs: not read")
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        if not self._begun and name not in ("testsuites", "testsuite"):
+            raise DScoreError(f"{self._path} is no JUnit file: it begins with <{name[:40]}> instead of <testsuites>")
+        self._begun = True
+        self._open.append(name)
+        if len(self._open) > _DEEPEST:
+            raise DScoreError(f"{self._path} has more than {_DEEPEST} elements inside each other: it is no JUnit file")
+        self._builder.start(name, attributes)
+
+    def _end(self, name: str) -> None:
+        self._open.pop()
+        element = self._builder.end(name)
+        if name == "testcase" and not any(
+            str(entry.get("name")).startswith(_PREFIX) for entry in element.iterfind("properties/property")
+        ):
+            element.clear()  # a test that is no gate: there may be many thousands, with all that they printed
+
+    def _data(self, text: str) -> None:
+        if self._open and self._open[-1] in _RESULTS:
+            self._builder.data(text)
 
 
 def _children(element: Element, kind: type[_E]) -> Iterator[_E]:
@@ -125,50 +195,12 @@ def _suites(document: Element) -> Iterator[_Suite]:
         yield from _suites(suite)
 
 
-def _check(path: Path, content: bytes) -> str:
-    """Return the name of the root element of a harmless, well-formed document."""
-    if not content.strip():
-        raise DScoreError(f"{path} is empty: did the run that should write it begin at all?")
-    parser = expat.ParserCreate()
-    open_elements: list[str] = []
-    roots: list[str] = []
-
-    def refuse(*_: object) -> NoReturn:
-        raise DScoreError(f"{path} declares a document type or entities, which no JUnit file needs: it is not read")
-
-    def start(name: str, _: object) -> None:
-        roots.extend([] if roots else [name])
-        open_elements.append(name)
-        if len(open_elements) > _DEEPEST:
-            raise DScoreError(f"{path} has more than {_DEEPEST} elements inside each other: it is no JUnit file")
-
-    parser.StartDoctypeDeclHandler = refuse
-    parser.EntityDeclHandler = refuse
-    parser.StartElementHandler = start
-    parser.EndElementHandler = lambda _: open_elements.pop()
-    try:
-        for begin in range(0, len(content), _CHUNK):
-            parser.Parse(content[begin : begin + _CHUNK], False)
-        parser.Parse(b"", True)
-    except (expat.ExpatError, LookupError, ValueError) as error:
-        raise DScoreError(f"{path} {_unreadable(error, bool(open_elements))}") from None
-    return roots[0]
-
-
-def _unreadable(error: Exception, inside: bool) -> str:
-    code = getattr(error, "code", 0)
-    ends_early = (expat.errors.XML_ERROR_NO_ELEMENTS, expat.errors.XML_ERROR_UNCLOSED_TOKEN)
-    if inside and code in [expat.errors.codes[text] for text in ends_early]:
-        return "is cut short: the run that wrote it was probably killed"
-    return f"is not XML ({error})"
-
-
 def _case(case: _Case, origin: Origin) -> Case | None:
     properties = {
-        str(entry.name).removeprefix("dscore."): str(entry.value or "")
+        str(entry.name).removeprefix(_PREFIX): str(entry.value or "")
         for holder in _children(case, Properties)
         for entry in holder
-        if str(entry.name).startswith("dscore.")
+        if str(entry.name).startswith(_PREFIX)
     }
     if not properties:
         return None

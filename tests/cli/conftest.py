@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -57,18 +58,24 @@ def project(root: Path) -> Path:
 
 
 @pytest.fixture
-def dscore(root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """``dscore holdout ...`` run in the project; everything printed is ASCII within 80 columns."""
+def cli(root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """``dscore ...`` run in the project; everything printed is ASCII within 80 columns."""
 
     def run(*arguments: str) -> Result:
         monkeypatch.chdir(root)
         capsys.readouterr()
-        code = main(["holdout", *arguments])
+        code = main(list(arguments))
         printed = capsys.readouterr()
         assert printed.out.isascii()
         assert printed.err.isascii()
-        if "--json" not in arguments and arguments[0] != "export":
+        if "--json" not in arguments and "export" not in arguments[1:2]:
             assert max((len(line) for line in printed.out.splitlines()), default=0) <= 80
         return Result(code, printed.out, printed.err)
 
     return run
+
+
+@pytest.fixture
+def dscore(cli: Run) -> Run:
+    """``dscore holdout ...`` run in the project."""
+    return functools.partial(cli, "holdout")

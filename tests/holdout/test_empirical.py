@@ -199,7 +199,7 @@ def test_limits_bound_pairs_at_every_rate_and_similarity_within_them() -> None:
             error = 3 * math.sqrt(max(hit.mean(), 1e-4) / hit.size)
             assert math.exp(models.exclusive(0, 1, side, m, offset)) >= hit.mean() - error  # type: ignore[arg-type]
             alone = (sign * (first - n * p[0]) >= m).mean()
-            assert math.exp(models.tail(0, side, m)) >= alone - 3 * math.sqrt(alone / hit.size)
+            assert math.exp(models.tail(0, side, m)) >= alone - 3 * math.sqrt(alone / hit.size)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("nudge", ["0", "1/1000", "1/30", "83/1000"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ DIGESTS = st.text("0123456789abcdef", min_size=64, max_size=64)
 PARENTS = st.lists(DIGESTS, unique=True, max_size=3).map(lambda names: tuple(sorted(names)))
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 REASON = TEXT.filter(str.strip)
-WHEN = st.datetimes().map(lambda time: time.replace(year=2026).strftime("%Y-%m-%dT%H:%M:%S.%fZ"))
+WHEN = st.datetimes(datetime(2026, 1, 1), datetime(2026, 12, 31)).map(lambda time: f"{time:%Y-%m-%dT%H:%M:%S.%fZ}")
 
 
 @st.composite

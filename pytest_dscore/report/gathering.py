@@ -88,6 +88,8 @@ class _ProtocolFacts(_Facts):
     leaks: list[dict[str, Any]] = []
     moved: list[str] = []
     selected: list[Any] = []
+    interval_assumes: str = ""
+    bias_assumes: str = ""
     fold_errors: Any = None
 
 

@@ -21,6 +21,7 @@ from pytest_dscore.report.escaping import one_line
 from pytest_dscore.report.text import percent
 from pytest_dscore.report.wording import (
     RECONSTRUCTION,
+    assumptions,
     compared_figures,
     estimate,
     figure_of,
@@ -348,6 +349,7 @@ def _protocol(report: Report, one: Subject, identifier: str) -> View:
     return view | {
         "charts": [chart for chart in charts if chart],
         "selected": selected(one)[:_MOST_SELECTED],
+        "assumptions": assumptions(one),
         "gates": gates,
     }
 

@@ -1,7 +1,7 @@
 """JUnit files from anywhere, read with suspicion: into test cases that carry ``dscore.*`` properties.
 
-A file may come from a pull request of a stranger, and it may be huge. So it is read piece by piece, entities and document
-types are refused where they begin, and size and depth are limited.
+A file may come from a pull request of a stranger, and it may be huge. So it is read piece by piece, entities and
+document types are refused where they begin, and size and depth are limited.
 """
 
 from __future__ import annotations

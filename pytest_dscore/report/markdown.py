@@ -11,6 +11,7 @@ from pytest_dscore.report.escaping import markdown as safe
 from pytest_dscore.report.text import percent
 from pytest_dscore.report.wording import (
     RECONSTRUCTION,
+    assumptions,
     compared_figures,
     estimate,
     figure_of,
@@ -268,3 +269,5 @@ def _other_details(subject: Subject) -> Iterator[str]:
     if chosen := selected(subject):
         yield from (_row(("Selected parameters", "Folds")), _row(["---"] * 2))
         yield from (_row((safe(text, 300), str(count))) for text, count in chosen[:_MOST_SELECTED])
+    for line in assumptions(subject):
+        yield from ("", safe(line, 600))

@@ -133,6 +133,12 @@ def selected(protocol: Subject) -> list[tuple[str, int]]:
     return sorted(counts.items(), key=lambda pair: -pair[1])
 
 
+def assumptions(protocol: Subject) -> list[str]:
+    """What a protocol's intervals rest on."""
+    words = {"interval_assumes": "Interval of the error", "bias_assumes": "Bias"}
+    return [f"{what}: {protocol.facts[key]}." for key, what in words.items() if protocol.facts[key]]
+
+
 def compared_figures(score: Score) -> dict[str, Figure]:
     """The figures of a score that are shown, in their order; the worst region where a change of it is known."""
     found = {name: score.figures[name] for name in _FIGURES if name in score.figures}

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from pytest_dscore.holdout import (
     Analysis,
@@ -119,21 +120,28 @@ def test_the_forecast_of_models_all_alike_is_the_planned_budget() -> None:
 
 
 @pytest.mark.usefixtures("adaptive")
-def test_adaptive_use_counts_what_could_have_been_asked(dscore: Run) -> None:
-    found = analysed(mode="adaptive", feedback="pass-fail")
-    least = float(found.similarity.min())
-    error = min(
-        (Fraction(int(x), examples.N) for x in examples.outcomes().sum(axis=1)), key=lambda p: abs(p - Fraction(1, 2))
-    )
+def test_adaptive_use_of_hidden_scores_counts_what_could_have_been_asked_at_worst(dscore: Run) -> None:
+    # Binary tree of 12 rounds: 2^12 - 1 nodes, each a model of error rate 1/2 unlike the others.
+    tail = float(stats.binom(examples.N, 0.5).sf(539) + stats.binom(examples.N, 0.5).cdf(460))
     total = max_models(
-        n=examples.N, epsilon=0.04, delta=0.05, error=error, similarity=least, mode="adaptive", feedback="pass-fail"
+        n=examples.N, epsilon=0.04, delta=0.05, error=0.5, mode="adaptive", feedback="pass-fail", bound="union"
     )
     result = dscore("status")
     (printed,) = json.loads(dscore("status", "--json").out)
-    assert printed["failure_probability"] == found.failure_probability
+    assert printed["failure_probability"] == pytest.approx(min(1.0, (2**12 - 1) * tail))
     assert printed["models_remaining"] == max(0, total - 12)
+    assert printed["effective_models"] == 12
     assert result.code == (total <= 12)
     assert "only whether each model passed" in result.flat
+    assert "scores are hidden, so error rates of 50 %" in result.flat
+
+
+def test_adaptive_use_of_exact_scores_goes_by_those_seen(root: Path, dscore: Run) -> None:
+    examples.declare(root, f'{examples.SETTINGS}mode = "adaptive"\n'.replace("0.04", "0.2"))
+    examples.record(root)
+    (printed,) = json.loads(dscore("status", "--json").out)
+    found = analyse(examples.outcomes(), epsilon=0.2, delta=0.05, mode="adaptive", feedback="exact")
+    assert printed["failure_probability"] == found.failure_probability
 
 
 def test_one_model_alone_is_no_reason_to_promise_any_number(root: Path, dscore: Run) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -22,6 +23,12 @@ from pytest_dscore.report.text import percent, percent_above, plain, wrapped
 
 #: Where pytest keeps the gates' results unless `cache_dir` says otherwise. It makes the same figures faster.
 _GATES_CACHE = Path(".pytest_cache", "d", "dscore")
+
+
+_LOST = (
+    "hold-out '{name}': its ledger holds no record. Restore it (a checkout without it, a wrong URL or a wiped database "
+    "look like this), or begin it with `dscore holdout begin {name}`"
+)
 
 
 @dataclass(frozen=True)
@@ -51,7 +58,7 @@ def add_to(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the state of each hold-out; return 1 if the budget of any is spent."""
+    """Print the state of each hold-out; return 1 if the budget of any is spent, or its ledger holds no record."""
     for name in ("epsilon", "delta"):
         if getattr(options, name) is not None:
             open_unit(getattr(options, name), f"--{name}")
@@ -67,7 +74,11 @@ def run(options: argparse.Namespace) -> int:
                 print("\n".join(([""] if number else []) + lines(one)))
             for line in _not_used(project, options.names, found):
                 print(line)
-    return int(any(one.spent for one in found))
+        lost = [name for name in project.declared if (not options.names or name in options.names)]
+        lost = [name for name in lost if not project.open(project.url or project.declared[name].ledger).begun]
+        for name in lost:
+            sys.stderr.write("\n".join(wrapped(_LOST.format(name=name))) + "\n")
+    return int(bool(lost) or any(one.spent for one in found))
 
 
 def find(project: Project, names: list[str], **override: Any) -> Iterator[Found]:
@@ -88,6 +99,8 @@ def find(project: Project, names: list[str], **override: Any) -> Iterator[Found]
         for identity in identities:
             if (not names or identity.digest in wanted) and _is_here(project, identity, url):
                 budget = _budget(project, ledger, identity, url, override)
+                if not budget.own:
+                    continue  # begun, and not used so far
                 ended = next((retired[o.digest] for o in ledger.related(identity) if o.digest in retired), None)
                 yield Found(ledger.where, identity, budget, ended)
     for name in names:

@@ -85,3 +85,12 @@ class Verdict:
     def relation(self) -> str:
         """How the figure must stand to the threshold: ``>=`` or ``<=``."""
         return "<=" if self.gate.startswith("max_") else ">="
+
+
+def side(figure: Figure, limit: float, *, upward: bool) -> Outcome:
+    """On which side of a limit a whole interval lies; `upward` where larger is worse."""
+    if upward:
+        good, bad = figure.upper <= limit, figure.lower > limit
+    else:
+        good, bad = figure.lower >= limit, figure.upper < limit
+    return "pass" if good else "fail" if bad else "inconclusive"

@@ -15,7 +15,7 @@ from pytest_dscore.score.change import examples_to_settle
 from pytest_dscore.score.regions import place_name, region_name
 from pytest_dscore.score.result import DScore
 from pytest_dscore.settings import GATES
-from pytest_dscore.verdict import LABELS, Outcome, Verdict
+from pytest_dscore.verdict import LABELS, Outcome, Verdict, side
 
 FIGURES = ("score", "v_robust", "v_fitness", "accuracy", "v_robust_relative")
 _DROP = "max_drop."
@@ -124,14 +124,6 @@ def _threshold(subject: str, gate: str, limit: float, result: DScore, policy: Po
         outcome = "fail"
     reason = _reason(subject, gate, figure, limit, result, outcome)
     return Verdict(subject, gate, outcome, reason, limit, name, tolerated=policy.inconclusive == "pass")
-
-
-def side(figure: Figure, limit: float, *, upward: bool) -> Outcome:
-    """On which side of a limit a whole interval lies; `upward` where larger is worse."""
-    good, bad = (
-        (figure.upper <= limit, figure.lower > limit) if upward else (figure.lower >= limit, figure.upper < limit)
-    )
-    return "pass" if good else "fail" if bad else "inconclusive"
 
 
 def _drop(

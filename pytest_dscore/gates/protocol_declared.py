@@ -26,16 +26,16 @@ def verdict_on(gates: ProtocolGates, name: str, gate: str) -> Verdict:
     if gate == "manifest":
         return _on_manifest(gates, name)
     settings, loaded = gates.settings.protocols[name], gates.loaded(name)
-    jobs = gates.jobs(settings.n_jobs)
+    jobs, tolerated = gates.jobs(settings.n_jobs), settings.inconclusive == "pass"
     if gate == "leaks":
         with gates.bar("leaks of")(name) as progress:
             return leak_verdict(name, gates.once(name, gate, lambda: loaded.probe(progress)))
     if gate == "max_bias":
         assert settings.max_bias is not None
-        return bias_verdict(name, _compared(gates, name), settings.max_bias)
+        return bias_verdict(name, _compared(gates, name), settings.max_bias, tolerated=tolerated)
     with gates.bar("error of")(name) as progress:
         result = gates.once(name, gate, lambda: loaded.estimate(jobs, progress))
-    return error_verdict(name, result, settings.interval, settings.max_error)
+    return error_verdict(name, result, settings.interval, settings.max_error, tolerated=tolerated)
 
 
 def _compared(gates: ProtocolGates, name: str) -> Comparison:

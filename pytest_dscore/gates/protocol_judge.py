@@ -16,12 +16,14 @@ from pytest_dscore.protocol.leak import Leak, LeakVerdict
 from pytest_dscore.protocol.nested import NestedResult
 from pytest_dscore.protocol.stability import ParamSelection
 from pytest_dscore.report.protocol_lines import INTERVAL_WORDS
-from pytest_dscore.verdict import Outcome, Verdict
+from pytest_dscore.verdict import Outcome, Verdict, side
 
 _LONGEST = 200
 
 
-def error_verdict(name: str, result: NestedResult, interval: str, threshold: float | None) -> Verdict:
+def error_verdict(
+    name: str, result: NestedResult, interval: str, threshold: float | None, *, tolerated: bool = False
+) -> Verdict:
     """Return the verdict on an error.
 
     Parameters
@@ -33,7 +35,9 @@ def error_verdict(name: str, result: NestedResult, interval: str, threshold: flo
     interval
         Which interval ``result.error`` carries.
     threshold
-        What the error's value must not exceed; None to report only.
+        What the error must not exceed; None to report only.
+    tolerated
+        Whether an interval that contains the threshold passes.
     """
     error = result.error
     figures = {"error": error} | _intervals(result, interval)
@@ -53,17 +57,23 @@ def error_verdict(name: str, result: NestedResult, interval: str, threshold: flo
     shown = f"protocol '{name}': error {error}"
     if threshold is None:
         return Verdict(name, "", "report", f"{shown}, no threshold", None, "error", figures, facts, "protocol")
+    outcome: Outcome = side(error, threshold, upward=True) if math.isfinite(error.value) else "fail"
     if not math.isfinite(error.value):
-        outcome, reason = "fail", f"{shown} is no number that max_error = {threshold:g} could judge"
-    elif error.value > threshold:
-        outcome, reason = "fail", f"{shown} exceeds max_error = {threshold:g}"
+        reason = f"{shown} is no number that max_error = {threshold:g} could judge"
     else:
-        outcome, reason = "pass", f"{shown} is within max_error = {threshold:g}"
-    return Verdict(name, "max_error", _outcome(outcome), reason, threshold, "error", figures, facts, "protocol")
+        reason = f"{shown} {_against(error, outcome, f'max_error = {threshold:g}')}"
+    return Verdict(
+        name, "max_error", outcome, reason, threshold, "error", figures, facts, "protocol", tolerated=tolerated
+    )
 
 
-def _outcome(word: str) -> Outcome:
-    return "pass" if word == "pass" else "fail"
+def _against(figure: Figure, outcome: Outcome, limit: str) -> str:
+    """How a figure stands to a limit, in words."""
+    if outcome != "inconclusive":
+        return f"is within {limit}" if outcome == "pass" else f"exceeds {limit}"
+    if math.isnan(figure.lower) or math.isnan(figure.upper):
+        return f"is inconclusive: one fold has no spread, so there is no interval to hold against {limit}"
+    return f"is inconclusive: its interval contains {limit} (more rows would narrow it)"
 
 
 def _computed(interval: str) -> tuple[str, ...]:
@@ -85,8 +95,11 @@ def _stability(found: ParamSelection) -> dict[str, Any]:
     }
 
 
-def bias_verdict(name: str, comparison: Comparison, threshold: float) -> Verdict:
-    """Return the verdict on by how much the external and median protocols flatter the error."""
+def bias_verdict(name: str, comparison: Comparison, threshold: float, *, tolerated: bool = False) -> Verdict:
+    """Return the verdict on by how much the external and median protocols flatter the error.
+
+    `tolerated` says whether an interval that contains the threshold passes.
+    """
     folds = len(comparison.internal.fold_errors)
     figures = {f"bias_{shortcut}": _bias(found, folds) for shortcut, found in comparison.bias.items()}
     figures |= {f"error_{each}": getattr(comparison, each).error for each in ("internal", "external", "median")}
@@ -104,13 +117,14 @@ def bias_verdict(name: str, comparison: Comparison, threshold: float) -> Verdict
         "selected": [plain(one) for one in comparison.internal.selected],
     }
     bias = figures[f"bias_{worst}"]
-    fine = bias.value <= threshold
+    outcome: Outcome = side(bias, threshold, upward=True) if math.isfinite(bias.value) else "fail"
     reason = (
         f"protocol '{name}': the {worst} protocol flatters the error by {bias:.2f} percentage points, which "
-        f"{'is within' if fine else 'exceeds'} max_bias = {threshold:g}"
+        f"{_against(bias, outcome, f'max_bias = {threshold:g}')}"
     )
-    outcome: Outcome = "pass" if fine else "fail"
-    return Verdict(name, "max_bias", outcome, reason, threshold, f"bias_{worst}", figures, facts, "protocol")
+    return Verdict(
+        name, "max_bias", outcome, reason, threshold, f"bias_{worst}", figures, facts, "protocol", tolerated=tolerated
+    )
 
 
 def _bias(found: Bias, folds: int) -> Figure:

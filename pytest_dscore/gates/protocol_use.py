@@ -51,7 +51,8 @@ class NestedCV:
             what = f"nested_cv(...) of {type(estimator).__name__}"
             with self._gates.bar("error of")(subject) as progress, self._gates.running(what):
                 result = nested_cv(estimator, param_grid, X, y, groups=groups, progress=progress, **arguments)
-            verdict = error_verdict(subject, result, arguments["interval"], threshold)
+            tolerated = settings.inconclusive == "pass"
+            verdict = error_verdict(subject, result, arguments["interval"], threshold, tolerated=tolerated)
         except DScoreError as error:
             gate = "" if threshold is None else "max_error"
             verdict = cannot_judge(subject, gate, error, threshold)
@@ -60,8 +61,8 @@ class NestedCV:
 
     def _arguments(self, defaults: dict[str, Any], keywords: dict[str, Any]) -> dict[str, Any]:
         for key in keywords:
-            if key == "max_error":
-                raise DScoreError("max_error belongs in the mark: write @pytest.mark.nested_cv(max_error=...)")
+            if key in ("max_error", "inconclusive"):
+                raise DScoreError(f"{key} belongs in the mark: write @pytest.mark.nested_cv({key}=...)")
             if key not in defaults:
                 raise DScoreError(f"nested_cv(...): {unknown_name('keyword', key, (*defaults, 'groups', 'name'))}")
         arguments = defaults | keywords

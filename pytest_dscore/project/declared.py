@@ -17,10 +17,12 @@ from pytest_dscore.settings import HoldoutSettings, ModelSettings, ProtocolSetti
 
 if TYPE_CHECKING:
     from pytest_dscore.holdout.commands.status import Found
+    from pytest_dscore.holdout.ledger import Ledger
 
 SETTINGS = "settings"
 #: What a model's line always names, besides its thresholds and whatever else is not at its default.
 _ALWAYS = ("n", "operator", "device")
+_UNUSED = "begun, no model is on record yet"
 _SAME_DATA = "whether the data are the same is for the gate to say"
 
 
@@ -168,10 +170,10 @@ def _ledger(area: str, name: str, settings: HoldoutSettings, root: Path) -> Iter
         yield Check(area, "wrong", str(finding), "`dscore holdout verify` lists all")
     if found.ok:
         yield Check(area, "ok", f"{found.where}: {found.records:,} on record, nothing is missing or changed")
-        yield from _budget(area, name, settings, root)
+        yield from _budget(area, name, settings, root, ledger)
 
 
-def _budget(area: str, name: str, settings: HoldoutSettings, root: Path) -> Iterator[Check]:
+def _budget(area: str, name: str, settings: HoldoutSettings, root: Path, ledger: Ledger) -> Iterator[Check]:
     from pytest_dscore.holdout.commands import status
     from pytest_dscore.holdout.commands._ledgers import Project
     from pytest_dscore.holdout.planning import CouplingWarning
@@ -182,9 +184,11 @@ def _budget(area: str, name: str, settings: HoldoutSettings, root: Path) -> Iter
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CouplingWarning)  # `dscore holdout status` explains it
         found = [status.quick(project, one) for one in status.find(project, [name])]
-        if not found:
+        if not any(one.name == name for one in ledger.holdouts()):
             fix = f"`dscore holdout begin {name}`, unless its data are on record under another name"
             yield Check(area, "missing", "it is not on record in its ledger", fix)
+        elif not found:
+            yield Check(area, "ok", _UNUSED)
         for one in found:
             # The data are not loaded here, so of several under one name nobody knows which they are.
             which = f" (as {one.identity.digest[:12]})" if len(found) > 1 else ""
@@ -197,7 +201,7 @@ def _on_record(area: str, name: str, found: Found) -> Check:
     if found.retired is not None:
         return Check(area, "wrong", f"it was retired: {found.retired.why}", "collect new examples")
     if not found.budget.own:
-        return Check(area, "ok", "begun, no model is on record yet")
+        return Check(area, "ok", _UNUSED)
     said = sentence(found.budget, name)
     if not found.budget.holds:
         return Check(area, "wrong", f"overspent: {said}", "collect new examples, or declare a larger epsilon")

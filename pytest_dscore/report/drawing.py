@@ -175,7 +175,7 @@ def _cell(
     )
     drawn = cell.format(title, x, y, width, height, opacity)
     if n <= _MOST_WRITTEN:
-        size = min(22.0, 0.3 * width, 0.5 * height)
+        size = min(22.0, 0.27 * width, 0.5 * height)
         chip = Markup('<rect class="chip" x="{:.2f}" y="{:.2f}" width="{:.2f}" height="{:.2f}" rx="{:.2f}"/>')
         drawn += chip.format(x + width / 2 - 1.5 * size, y + height / 2 - 0.75 * size, 3 * size, 1.5 * size, size / 3)
         text = Markup('<text x="{:.2f}" y="{:.2f}" font-size="{:.2f}" text-anchor="middle">{:.2f}</text>')

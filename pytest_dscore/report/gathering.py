@@ -53,6 +53,7 @@ class _ScoreFacts(_Facts):
     confidence: float = Field(0.95, gt=0, lt=1)
     g: float | None = None
     remarks: list[str] = []
+    no_deletion_hurts: bool = False
     helpful_regions: list[str] = []
     holdout_charges: list[str] = []
     model_fingerprint: str = ""

@@ -40,5 +40,5 @@ def _line(word: str, place: Place | None, title: str, message: str) -> str:
     if place is not None:
         line = {"line": str(place.line)} if place.line is not None else {}
         properties = {"file": place.file, **line, **properties}
-    shown = ",".join(f"{name}={command_property(value)}" for name, value in properties.items())
+    shown = ",".join(f"{name}={command_property(one_line(value))}" for name, value in properties.items())
     return f"::{word} {shown}::{command_data(one_line(message, 1000))}"

@@ -28,10 +28,11 @@ def holdout_lines(verdicts: Iterable[Verdict]) -> list[str]:
 
 def _rows(name: str, group: Sequence[Verdict]) -> list[tuple[str, str, str, str, str]]:
     rows = []
-    seen: set[tuple[str, str, float | None]] = set()
+    seen: set[tuple[object, ...]] = set()
     for verdict in group:
         # The same use in several tests is one row.
-        use = (str(verdict.facts.get("model_fingerprint", "")), verdict.gate, verdict.threshold)
+        facts = verdict.facts
+        use = (facts.get("model_fingerprint"), facts.get("new"), verdict.gate, verdict.threshold, verdict.outcome)
         if use in seen:
             continue
         seen.add(use)

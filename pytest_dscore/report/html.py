@@ -203,7 +203,7 @@ def _maps(score: Score) -> Iterator[View]:
     mean = score.exhibit.mean if score.exhibit else None
     shares, there = flat(score.grid("f_tilde")), flat(score.grid("a"))
     if shares:
-        most = max(shares)
+        most = 0.0 if score.facts["no_deletion_hurts"] else max(shares)
         yield {
             "title": "Where features lie (f~)",
             "drawn": drawing.heatmap(
@@ -216,7 +216,7 @@ def _maps(score: Score) -> Iterator[View]:
             ),
             "legend": drawing.legend("f"),
             "low": "no share",
-            "high": f"{most:.2f}",
+            "high": f"{most:.2f}" if most > 0 else "-",
             "explained": "Share of the accuracy that is lost when the region of every layer is masked.",
         }
     if there:

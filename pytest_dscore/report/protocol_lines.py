@@ -157,7 +157,7 @@ def _assumptions(verdicts: Sequence[Verdict]) -> list[str]:
         whose = f" of {', '.join(names)}" if len(kinds) > 1 else ""
         found.append(f"{percent(confidence)} interval of the error{whose} ({kind}): {INTERVAL_WORDS[kind]}.")
     if any(verdict.threshold is not None and verdict.figures for verdict in verdicts):
-        found.append("A threshold is compared with the value, not with an end of the interval.")
+        found.append("A threshold is judged by the whole interval; one that contains it is inconclusive.")
     if any(verdict.facts.get("instability") for verdict in verdicts):
         found.append(SELECTION)
     if any(verdict.gate == "max_bias" and verdict.figures for verdict in verdicts):

@@ -91,6 +91,8 @@ def remarks(report: Report, subject: Subject) -> list[str]:
             for gate in subject.gates
             if vacuous(subject, gate)
         ]
+        if subject.facts["no_deletion_hurts"]:
+            found.append("no mutated region lost accuracy: f~ is uniform by definition")
         if subject.before is not None and subject.before.remark:
             found.append(subject.before.remark)
     return list(dict.fromkeys(found))

@@ -30,6 +30,8 @@ class Estimation(BaseModel):
         As in `pytest_dscore.protocol.nested_cv`.
     max_error
         What the error must not exceed.
+    inconclusive
+        What becomes of a threshold that the interval contains.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, arbitrary_types_allowed=True)
@@ -41,6 +43,7 @@ class Estimation(BaseModel):
     nested_repeats: int = Field(10, ge=1)
     n_jobs: int = Field(1)
     max_error: float | None = Field(None, ge=0)
+    inconclusive: Literal["fail", "pass"] = "fail"
 
     @field_validator("n_jobs")
     @classmethod
@@ -58,7 +61,7 @@ class Estimation(BaseModel):
 
 
 class ProtocolMark(Estimation):
-    """The keywords of ``@pytest.mark.nested_cv``; all but `max_error` and `name` are defaults of the fixture's call.
+    """The keywords of ``@pytest.mark.nested_cv``; all but three are defaults of the fixture's call.
 
     Parameters
     ----------
@@ -96,7 +99,8 @@ class ProtocolMark(Estimation):
 
     def arguments(self) -> dict[str, Any]:
         """Defaults of the fixture's call."""
-        return {name: getattr(self, name) for name in type(self).model_fields if name not in ("max_error", "name")}
+        own = ("max_error", "inconclusive", "name")
+        return {name: getattr(self, name) for name in type(self).model_fields if name not in own}
 
 
 class ProtocolSettings(Estimation):

@@ -311,10 +311,11 @@ def test_a_budget_that_ends_in_the_middle_of_a_run(bench: HoldoutProject) -> Non
     assert [use.wrong for use in bench.uses()] == [20, 20]
     table = [" ".join(line.split()[1:]) for line in section(result) if line.startswith(f"{NAME} ")]
     assert table == [
-        "- - - pass",
+        "new 0.800 [0.700, 0.900] pass",
         "new 0.800 [0.700, 0.900] pass",
         "- - - ERROR",
         "on record 0.800 [0.700, 0.900] pass",
+        "- - - pass",
     ]
 
 

@@ -203,9 +203,10 @@ GOOD_FILES: dict[str, Callable[[dict[str, torch.Tensor]], object]] = {
 @pytest.mark.parametrize("suffix", ["pt", "pth"])
 @pytest.mark.parametrize("wrap", GOOD_FILES.values(), ids=GOOD_FILES)
 def test_torch_files_give_the_same_score(project: Project, wrap: Callable[[Any], object], suffix: str) -> None:
-    score = project.direct().score.value
+    direct = project.direct().score
+    score, limit = direct.value, direct.lower
     torch.save(wrap(weights(project)), project.path / f"w.{suffix}")
-    project.settings(own=f"min_score = {score!r}\nmax_v_robust = 0.001")
+    project.settings(own=f"min_score = {limit!r}\nmax_v_robust = 0.001")
     declare(project, weights=f"w.{suffix}")
     project.run().assert_outcomes(passed=1, failed=1)
     assert f"D-Score           {score:.3f}" in message(project.cases()["dscore[tiny-max_v_robust]"])

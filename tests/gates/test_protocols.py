@@ -79,14 +79,33 @@ def test_too_large_an_error_fails_with_all_in_the_first_line(empty: Project) -> 
     assert properties(empty.cases()["test_error"])["dscore.protocol.verdict.max_error"] == "fail"
 
 
-def test_the_value_is_judged_and_equal_is_within(empty: Project) -> None:
+def test_the_whole_interval_is_judged(empty: Project) -> None:
     module = load_module_of(empty)
     X, y = module.data()
-    value = nested_cv(module.build(), module.GRID, X, y, outer=3, inner=2, repeats=2).error.value
-    empty.test(MARKED.replace("max_error=0.5", f"max_error={value!r}"))
-    empty.run().assert_outcomes(passed=1)
-    empty.test(MARKED.replace("max_error=0.5", f"max_error={math.nextafter(value, 0)!r}"))
-    empty.run().assert_outcomes(failed=1)
+    error = nested_cv(module.build(), module.GRID, X, y, outer=3, inner=2, repeats=2).error
+    for limit, verdict in (
+        (error.upper, "pass"),
+        (math.nextafter(error.upper, 0), "inconclusive"),
+        (error.lower, "inconclusive"),
+        (math.nextafter(error.lower, 0), "fail"),
+    ):
+        if limit < 0:
+            continue
+        empty.test(MARKED.replace("max_error=0.5", f"max_error={limit!r}"))
+        empty.run()
+        [case] = empty.cases().values()
+        assert properties(case)["dscore.protocol.verdict.max_error"] == verdict
+
+
+@pytest.mark.parametrize(("keyword", "passes"), [("", False), (", inconclusive='pass'", True)])
+def test_what_cannot_be_decided_fails_unless_told_otherwise(empty: Project, keyword: str, passes: bool) -> None:
+    module = load_module_of(empty)
+    X, y = module.data()
+    error = nested_cv(module.build(), module.GRID, X, y, outer=3, inner=2, repeats=2).error
+    empty.test(MARKED.replace("max_error=0.5", f"max_error={(error.value + error.upper) / 2!r}{keyword}"))
+    result = empty.run()
+    result.assert_outcomes(passed=passes, failed=not passes)
+    assert any("inconclusive (<= " in line for line in section(result))
 
 
 def load_module_of(project: Project) -> Any:
@@ -131,7 +150,7 @@ def test_the_terminal_says_what_won_and_what_it_rests_on(empty: Project, monkeyp
     monkeypatch.setenv("COLUMNS", "80")
     empty.test(
         "from exp import *\n"
-        "@pytest.mark.nested_cv(max_error=0.9, outer=5, inner=2)\n"
+        "@pytest.mark.nested_cv(max_error=0.99, outer=5, inner=2)\n"
         "def test_noise(nested_cv):\n"
         "    nested_cv(build(), {'kneighborsclassifier__n_neighbors': [1, 2, 3, 5, 8]}, *noise())\n"
         "def test_clean(leak_probe):\n"
@@ -148,7 +167,7 @@ def test_the_terminal_says_what_won_and_what_it_rests_on(empty: Project, monkeyp
     assert ": the folds disagree, over a factor of " in text
     assert "Cawley and Talbot 2010" in text
     assert "95 % interval of the error (corrected): Nadeau and Bengio" in text
-    assert "A threshold is compared with the value" in text
+    assert "A threshold is judged by the whole interval" in text
     assert "no leak found (10 runs of the protocol)" in text
     assert "The probe runs the protocol on changed test rows" in text
     assert "poisoned" not in text
@@ -167,8 +186,9 @@ def test_one_fold_has_no_interval(empty: Project) -> None:
         "def test_one(nested_cv):\n    nested_cv(build(), None, *data())\n"
     )
     result = empty.run()
-    result.assert_outcomes(passed=1)
+    result.assert_outcomes(failed=1)
     assert "nan" not in " ".join(section(result))
+    assert "one fold has no spread, so there is no interval to hold against max_error = 0.9" in message(empty.cases()["test_one"])
 
 
 PROBES = {

@@ -113,7 +113,8 @@ ADAPTIVE: dict[str, Callable[[int], int]] = {
 @pytest.mark.parametrize("feedback", ADAPTIVE)
 def test_adaptive_use_counts_the_models_that_could_have_been_asked(root: Path, feedback: Any) -> None:
     terms = replace(UNION, epsilon=0.2, mode="adaptive", feedback=feedback)
-    each, count = overfits(20, 0.2), ADAPTIVE[feedback]
+    # Hidden scores are stood for by the worst case, 50 of 100 wrong.
+    each, count = overfits(20 if feedback == "exact" else 50, 0.2), ADAPTIVE[feedback]
     allowed = next(k for k in range(1, 100) if count(k + 1) * each > 0.05)
     assert allowed >= 3
     assert admissions(root, terms, [20] * 100) == allowed

@@ -1,121 +1,232 @@
 """Cawley and Talbot's tables (Knowls 5, 7 and 9) for kernel ridge regression, on the sets at hand.
 
-``python benchmarks/nested_cv_tables.py --data ../shared/data/raetsch --sets heart --splits 20``; finished sets are kept
-in the file named by ``--store`` and not run again.
+``python -m benchmarks.nested_cv_tables --page docs/nested-cv-tables.md`` does all of it: many hours, but every
+finished split is kept in ``--out`` (by default in the user's cache folder), so that it can be stopped with Ctrl-C or
+``--minutes`` and started again. ``--sets heart --splits 20 --table rbf median`` does a part, ``--minutes 0`` only shows
+what is there.
 """
 
-# mypy: disable-error-code="import-untyped"
 from __future__ import annotations
 
 import argparse
-import json
+import os
+import sys
 import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-import numpy as np
+from benchmarks import nested_cv_report as report
+from benchmarks import nested_cv_work as work
+from benchmarks.nested_cv_paper import PAPER
+from benchmarks.nested_cv_store import RESULTS, Key, Store, StoreError, open_store
 
-from pytest_dscore.protocol import KernelRidgePress, compare_protocols
-
-# Per set: rows of the training and test part; the paper's test error (%), its standard error, PRESS as printed (half
-# the sum) and its standard error, for RBF and then for ARD; bias of the median protocol (points) and its error.
-_FIGURES = """
-banana 400 4900 10.610 0.051 60.808 0.636 10.638 0.052 60.957 0.624 0.226 0.034
-breast_cancer 200 77 26.727 0.466 70.632 0.328 28.766 0.391 66.789 0.385 0.351 0.195
-diabetis 468 300 23.293 0.169 146.143 0.452 24.520 0.215 141.465 0.606 0.143 0.074
-heart 170 100 16.730 0.359 42.576 0.356 22.810 0.411 37.023 0.494 1.010 0.186
-thyroid 140 75 4.747 0.235 9.099 0.152 4.693 0.202 6.816 0.164 0.187 0.100
-titanic 150 2051 22.483 0.085 48.332 0.622 22.562 0.109 47.801 0.623 0.076 0.077
-twonorm 400 7000 2.846 0.021 32.539 0.279 4.292 0.086 35.620 0.490 -0.022 0.014
-"""
+TABLES = ("rbf", "median", "choices", "ard", "external", "curve")
+DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "raetsch"
+PICTURE = "nested-cv-overfitting.svg"
+#: Small training sets, which are cheap; the paper's point about ARD is shown on these first.
+SMALL = tuple(name for name, printed in PAPER.items() if printed.sizes[0] <= 200)
+_FIRST = 20
+_QUIET_SECONDS = 30.0
 
 
-def _paper() -> dict[str, dict[str, Any]]:
-    table = {}
-    for name, rows, tests, *rest in (line.split() for line in _FIGURES.split("\n") if line):
-        v = [float(text) for text in rest]
-        table[name] = {"sizes": (int(rows), int(tests)), "rbf": v[:4], "ard": v[4:8], "median": v[8:]}
-    return table
+@dataclass(frozen=True)
+class Piece:
+    """One piece of work: a split, choice or realisation of one table."""
+
+    table: str
+    name: str
+    index: int
+
+    @property
+    def stage(self) -> int:
+        """The most telling pieces, and of those the cheap ones, have the lowest."""
+        early, small = self.index < _FIRST, self.name in SMALL
+        if self.table in ("rbf", "median"):
+            return 0 if early else 1
+        if self.table in ("choices", "curve"):
+            return 2
+        if small:
+            return 3 if early else 4
+        return (5 if early else 6) if self.table == "external" else (7 if early else 8)
 
 
-PAPER = _paper()
+def plan(tables: Sequence[str], sets: Sequence[str], splits: int) -> list[Piece]:
+    """All pieces of work, in the order in which they are done."""
+    counts = dict.fromkeys(tables, splits)
+    if "median" in tables:
+        counts["rbf"] = max(splits, work.MEDIAN_SPLITS)
+    if "choices" in tables:
+        counts["choices"] = work.CHOICES if splits >= work.CHOICE_SPLITS else 0
+    if {"choices", "external"} & set(tables):
+        counts["rbf"] = max(splits, counts.get("rbf", 0))
+    wanted = [Piece("curve", "synthetic", index) for index in range(counts.pop("curve", 0))]
+    wanted += [Piece(table, name, i) for name in sets for table, count in counts.items() for i in range(count)]
+    return sorted(wanted, key=lambda piece: (piece.stage, TABLES.index(piece.table), piece.index))
 
 
-def splits_of(data: dict[str, Any], sizes: tuple[int, int], wanted: int) -> tuple[list[Any], int]:
-    """Original realisations as far as they are at hand, then random ones of the same sizes."""
-    given = [(a.astype(int), b.astype(int)) for a, b in zip(data["train"], data["test"], strict=True)][:wanted]
-    rng = np.random.default_rng(0)
-    drawn = [rng.permutation(len(data["x"])) for _ in range(wanted - len(given))]
-    return given + [(order[: sizes[0]], order[sizes[0] : sum(sizes)]) for order in drawn], len(given)
+class Runner:
+    """Does pieces of work and keeps their results.
+
+    Parameters
+    ----------
+    store
+        Finished work.
+    sets
+        Data sets by name.
+    """
+
+    def __init__(self, store: Store, sets: Mapping[str, work.Benchmark]) -> None:
+        self.store = store
+        self.sets = sets
+
+    def key(self, piece: Piece) -> Key:
+        """Name of the result."""
+        data = "" if piece.table == "curve" else self.sets[piece.name].fingerprint
+        return (piece.table, piece.name, piece.index, data)
+
+    def do(self, piece: Piece) -> None:
+        """Do it and write the result down."""
+        began = time.perf_counter()
+        result = self._result(piece)
+        self.store.add(self.key(piece), time.perf_counter() - began, result)
+
+    def _result(self, piece: Piece) -> dict[str, Any]:
+        if piece.table == "curve":
+            return work.curve(piece.index)
+        data = self.sets[piece.name]
+        if piece.table in ("rbf", "ard"):
+            return work.internal_split(data, piece.table, piece.index)
+        if piece.table == "median":
+            return work.median_split(data, self._first(piece.name, work.MEDIAN_SPLITS), piece.index)
+        if piece.table == "choices":
+            return work.median_choice(data, self._first(piece.name, work.CHOICE_SPLITS), piece.index)
+        whole = self.store[self.key(Piece("rbf", piece.name, piece.index))]["params"]
+        return work.external_split(data, whole, piece.index)
+
+    def _first(self, name: str, number: int) -> list[dict[str, Any]]:
+        return [self.store[self.key(Piece("rbf", name, index))] for index in range(number)]
 
 
-def run_set(name: str, folder: Path, wanted: int, kernels: list[str]) -> dict[str, Any]:
-    """Errors, PRESS / 2 and the median protocol's bias for one set."""
-    with np.load(folder / f"{name}.npz") as archive:
-        data = {key: archive[key] for key in archive.files}
-    X, y = data["x"], np.where(data["t"] > 0, 1, -1)
-    splits, original = splits_of(data, PAPER[name]["sizes"], wanted)
-    row: dict[str, Any] = {"splits": wanted, "original": original}
-    for kernel in kernels:
-        start = time.perf_counter()
-        if kernel == "rbf":
-            compared = compare_protocols(KernelRidgePress(), None, X, y, outer=splits)
-            errors = compared.internal.fold_errors
-            row["median"] = [compared.bias["median"].mean, compared.bias["median"].se, compared.bias["median"].p_value]
-        else:
-            errors = np.array([1 - KernelRidgePress("ard").fit(X[a], y[a]).score(X[b], y[b]) for a, b in splits])
-        presses = np.array([KernelRidgePress(kernel).fit(X[a], y[a]).press_ / 2 for a, _ in splits[: min(wanted, 20)]])
-        row[kernel] = [100 * errors.mean(), 100 * _se(errors), presses.mean(), _se(presses)]
-        print(f"{name} {kernel}: {time.perf_counter() - start:.0f} s", flush=True)
-    return row
+class Tell(Protocol):
+    """Called before each piece, and once at the end with None."""
+
+    def __call__(self, done: int, piece: Piece | None) -> None: ...
 
 
-def _se(values: Any) -> float:
-    return float(np.std(values, ddof=1) / np.sqrt(len(values)))
+@contextmanager
+def progress(total: int) -> Iterator[Tell]:
+    """A bar on a terminal; elsewhere a line every half minute."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _lines(total)
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console) as live:
+        task = live.add_task("", total=total)
+        yield lambda done, piece: live.update(task, completed=done, description=_name(piece))
 
 
-def show(found: dict[str, Any]) -> None:
-    """Print beside the paper, with the difference in standard errors of the difference."""
-    print("| set | splits (original) | figure | here | paper | difference (s.e.) |\n|---|---|---|---|---|---|")
-    for name, row in found.items():
-        lines = []
-        for kernel in ("rbf", "ard"):
-            if kernel in row:
-                for label, i in (("error %", 0), ("PRESS / 2", 2)):
-                    lines.append((f"{kernel} {label}", row[kernel][i : i + 2], PAPER[name][kernel][i : i + 2]))
-        if "median" in row:
-            lines.append((f"median bias (p = {row['median'][2]:.2g})", row["median"][:2], PAPER[name]["median"]))
-        for label, (here, se), (there, paper_se) in lines:
-            gap = (here - there) / np.hypot(se, paper_se)
-            cells = f"{here:.3f} +- {se:.3f} | {there:.3f} +- {paper_se:.3f} | {gap:+.1f}"
-            print(f"| {name} | {row['splits']} ({row['original']}) | {label} | {cells} |")
+def _lines(total: int) -> Tell:
+    began = last = time.monotonic()
+
+    def tell(done: int, piece: Piece | None) -> None:
+        nonlocal last
+        if piece is None or time.monotonic() - last >= _QUIET_SECONDS:
+            last = time.monotonic()
+            print(f"{last - began:6.0f} s  {done} of {total} pieces  {_name(piece)}", file=sys.stderr, flush=True)
+
+    return tell
 
 
-def main() -> None:
-    """Run the sets asked for."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--data", type=Path, default=Path(__file__).resolve().parents[2] / "shared" / "data" / "raetsch"
-    )
-    parser.add_argument(
-        "--sets", nargs="+", default=["heart", "breast_cancer", "thyroid", "titanic"], choices=sorted(PAPER)
-    )
-    parser.add_argument("--kernels", nargs="+", default=["rbf"], choices=["rbf", "ard"])
-    parser.add_argument("--splits", type=int, default=20)
-    parser.add_argument("--store", type=Path, default=None, help="JSON file that keeps finished sets")
-    args = parser.parse_args()
-    if not args.data.is_dir():
-        parser.error(f"{args.data} is no folder: pass --data with the IDA benchmark sets")
-    found = json.loads(args.store.read_text()) if args.store and args.store.exists() else {}
-    key = f"{args.splits} {' '.join(args.kernels)}"
-    done = found.setdefault(key, {})
-    for name in args.sets:
-        if name not in done:
-            done[name] = run_set(name, args.data, args.splits, args.kernels)
-            if args.store:
-                args.store.write_text(json.dumps(found))
-    show({name: done[name] for name in args.sets})
+def _name(piece: Piece | None) -> str:
+    return f"{piece.table} {piece.name} {piece.index}" if piece else "stopped"
+
+
+def run(runner: Runner, pieces: Sequence[Piece], minutes: float | None) -> int:
+    """Do what is not done yet, until it is done or the time is over; returns how many pieces are left."""
+    left = [piece for piece in pieces if runner.key(piece) not in runner.store]
+    deadline = None if minutes is None else time.monotonic() + 60 * minutes
+    done = 0
+    with progress(len(left)) as tell:
+        for piece in left:
+            if deadline is not None and time.monotonic() >= deadline:
+                break
+            tell(done, piece)
+            runner.do(piece)
+            done += 1
+        tell(done, None)
+    return len(left) - done
+
+
+def write_page(found: report.Found, path: Path) -> None:
+    """Page and picture, each put in place in one step."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    picture = path.parent / PICTURE
+    draft = picture.with_name(f".{PICTURE}.{os.getpid()}.svg")
+    drawn = report.draw(found, draft)
+    if drawn:
+        os.replace(draft, picture)
+    text = report.page(found, PICTURE if drawn else None)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft.write_text(text, encoding="utf-8")
+    os.replace(draft, path)
+
+
+def default_out() -> Path:
+    """A folder in the user's cache."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pytest-dscore" / "nested-cv-tables"
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Command line."""
+    parser = argparse.ArgumentParser(prog="nested_cv_tables", description=__doc__)
+    parser.add_argument("--data", type=Path, default=DATA, help="folder with the IDA benchmark sets")
+    parser.add_argument("--out", type=Path, default=default_out(), help="folder that keeps finished work")
+    parser.add_argument("--sets", nargs="+", default=list(PAPER), choices=list(PAPER), metavar="SET")
+    parser.add_argument("--table", nargs="+", default=list(TABLES), choices=TABLES, dest="tables", metavar="TABLE")
+    parser.add_argument("--splits", type=int, default=100, help="splits of each set, and realisations of the curve")
+    parser.add_argument("--minutes", type=float, help="stop after the piece at hand when this time is over")
+    parser.add_argument("--page", type=Path, help="write the page here, the picture beside it; else print it")
+    args = parser.parse_args(arguments)
+    if args.splits < 1:
+        parser.error("--splits must be at least 1")
+    missing = [name for name in args.sets if not (args.data / f"{name}.npz").is_file()]
+    if missing:
+        parser.error(f"{args.data} lacks {', '.join(f'{name}.npz' for name in missing)}: pass --data or fewer --sets")
+    return args
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what is asked for, show it; 1: not all done, 2: cannot work, 130: stopped with Ctrl-C."""
+    args = parse(arguments)
+    sets = {name: work.load(name, args.data, args.splits) for name in args.sets}
+    left = 0
+    try:
+        if args.minutes is None or args.minutes > 0:
+            with open_store(args.out) as store:
+                pieces = plan(args.tables, args.sets, args.splits)
+                left = run(Runner(store, sets), pieces, args.minutes)
+        store = Store(args.out / RESULTS)
+    except KeyboardInterrupt:
+        print("Stopped. The same command goes on from here.", file=sys.stderr)
+        return 130
+    except StoreError as error:
+        print(error, file=sys.stderr)
+        return 2
+    if args.page:
+        write_page(report.Found(store, sets), args.page)
+    else:
+        print(report.page(report.Found(store, sets), None))
+    if left:
+        print(f"{left} pieces are left: the same command goes on from here.", file=sys.stderr)
+    return 1 if left else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

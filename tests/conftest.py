@@ -10,7 +10,8 @@ import scipy.stats
 import sklearn.datasets  # type: ignore[import-untyped]
 import torch
 
-import pytest_dscore.score
+import pytest_dscore.score.api
+import pytest_dscore.score.augment
 
 pytest_plugins = ["pytester"]
 

@@ -38,13 +38,22 @@ def settings_of(project: pytest.Pytester) -> ModelSettings:
     return load_settings(project.path, OPERATOR_NAMES).models["digits"]
 
 
-def test_the_readme_shows_the_real_terminal_output(project: pytest.Pytester) -> None:
-    result = project.runpytest_subprocess("--dscore", "pyproject.toml", "fixtures")
-    result.assert_outcomes(passed=5)
+def test_the_readme_shows_what_make_gate_prints(pytester: pytest.Pytester) -> None:
+    for name in ("fixtures", ".dscore"):
+        shutil.copytree(ROOT / name, pytester.path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", pytester.path)
+    result = pytester.runpytest_subprocess("--dscore", "pyproject.toml", "fixtures")
+    result.assert_outcomes(passed=8)
     shown = blocks(README, "text")[0].strip().splitlines()
     printed = result.stdout.lines
     start = next(number for number, line in enumerate(printed) if "= D-Score =" in line)
     assert printed[start : start + len(shown)] == shown
+    assert max(map(len, shown)) <= 80
+
+
+def test_the_readme_s_protocol_tests_pass(project: pytest.Pytester) -> None:
+    project.makepyfile(test_readme=blocks(README, "python")[2])
+    project.runpytest_subprocess("--dscore", "test_readme.py", "--deselect", "pyproject.toml").assert_outcomes(passed=4)
 
 
 def test_the_readme_shows_the_real_failure(project: pytest.Pytester) -> None:

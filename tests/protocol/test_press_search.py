@@ -73,6 +73,40 @@ def test_penalised_search_finds_what_a_fine_grid_finds() -> None:
     assert here <= grid * 1.0005
 
 
+def exact_decision(X: np.ndarray, y: np.ndarray, gamma: float, ridge: float) -> np.ndarray:
+    """Decision values on X itself, by elimination in extended precision."""
+    n = len(X)
+    wide = X.astype(np.longdouble)
+    K = np.exp(-np.longdouble(gamma) * ((wide[:, None] - wide[None]) ** 2).sum(axis=2))
+    system = np.ones((n + 1, n + 2), dtype=np.longdouble)
+    system[:n, :n] = K + np.longdouble(ridge) * np.eye(n)
+    system[n, n], system[:n, -1], system[n, -1] = 0, y, 0
+    for k in range(n + 1):
+        pivot = k + int(np.abs(system[k:, k]).argmax())
+        system[[k, pivot]] = system[[pivot, k]]
+        system[k] /= system[k, k]
+        others = np.arange(n + 1) != k
+        system[others] -= system[others, k][:, None] * system[k]
+    return K @ system[:n, -1] + system[n, -1]
+
+
+@pytest.mark.skipif(
+    bool(np.finfo(np.longdouble).eps > 1e-18), reason="no extended precision here: this check did not run"
+)
+@pytest.mark.parametrize("seed", [13, 17])
+def test_flat_kernels_keep_their_digits(seed: int) -> None:
+    """16 distinct rows, on which PRESS falls towards ridge 0 and gamma 0; decision values were wrong by 2 and 14."""
+    rng = np.random.default_rng(seed)
+    X = np.c_[rng.integers(0, 4, 60), rng.integers(0, 2, 60), rng.integers(0, 2, 60)].astype(float)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    chance = 1 / (1 + np.exp(-(0.8 * X[:, 0] + 1.2 * X[:, 1] + 0.8 * X[:, 0] * X[:, 1])))
+    y = np.where(rng.random(60) < chance, 1, -1)
+    search = KernelRidgePress().fit(X, y)
+    assert search.best_params_["ridge"] < 1e-6, "not the case that this test is about"
+    exact = exact_decision(X, y, search.best_params_["gamma"], search.best_params_["ridge"])
+    assert np.abs(search.decision_function(X) - exact).max() < 0.02
+
+
 def test_average_is_the_mean_of_its_candidates() -> None:
     X, y = noisy()
     search = KernelRidgePress(average=5).fit(X, y)

@@ -15,6 +15,7 @@ import pytest
 
 from pytest_dscore.holdout import provenance
 from pytest_dscore.holdout.ledger import open_ledger
+from pytest_dscore.project.checks import Check, lines
 from tests.cli import examples
 from tests.cli.conftest import Result, Run
 from tests.gates.project import Project
@@ -83,15 +84,15 @@ def says(result: Result, state: str, *parts: str) -> None:
     """Assert that a line of this state has all parts, and that the exit code goes with it."""
     assert result.err == ""
     assert result.code == (0 if state == "ok" else 1)
-    lines: list[tuple[str, str]] = []
+    shown: list[tuple[str, str]] = []
     for line in result.out.splitlines():
         word, _, rest = line.strip().partition(" ")
         if line.startswith("  ") and word in ("ok", "missing", "wrong") and not line.startswith("   "):
-            lines.append((word, rest.strip()))
+            shown.append((word, rest.strip()))
         elif line.startswith("  "):
-            lines[-1] = (lines[-1][0], f"{lines[-1][1]} {line.strip()}")
-    found = [rest for word, rest in lines if word == state and all(part in rest for part in parts)]
-    assert found, lines
+            shown[-1] = (shown[-1][0], f"{shown[-1][1]} {line.strip()}")
+    found = [rest for word, rest in shown if word == state and all(part in rest for part in parts)]
+    assert found, shown
 
 
 def test_all_is_well(toy: Path, cli: Run) -> None:
@@ -435,3 +436,9 @@ def test_this_repository_s_own_project() -> None:
     found = json.loads(done.stdout)
     assert {check["says"] for check in found["checks"]} >= {"factory fixtures.digits:build_model"}
     assert [check for check in found["checks"] if check["area"].startswith("model") and check["state"] != "ok"] == []
+
+
+def test_no_line_shows_a_password_whoever_wrote_it() -> None:
+    check = Check("area", "wrong", f"see https://me:{SECRET}@host/x", f"open https://me:{SECRET}@host/x")
+    assert SECRET not in str(check.as_json())
+    assert SECRET not in "".join(lines([check]))

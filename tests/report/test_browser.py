@@ -161,7 +161,7 @@ def test_on_paper_it_is_light_and_complete(page: Any) -> None:
     page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print", "features": []})
     try:
         assert page.execute_script("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-        table = page.find_element(By.CSS_SELECTOR, "details table")
-        assert table.size["height"] > 50, "the closed details are not printed"
+        shown = "return document.querySelector('details table').checkVisibility()"
+        assert page.execute_script(shown), "the closed details are not printed"
     finally:
         page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})

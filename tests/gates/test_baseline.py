@@ -217,7 +217,11 @@ def test_a_read_only_place_fails_the_update(project: Project, monkeypatch: pytes
 
 
 def test_workers_record_and_compare(project: Project) -> None:
-    project.settings(own=DROP, more='[tool.dscore.models.second]\nfactory = "net:build"\nweights = "weights.safetensors"\ndata = "net:data"\n' + DROP)
+    project.settings(
+        own=DROP,
+        more='[tool.dscore.models.second]\nfactory = "net:build"\nweights = "weights.safetensors"\ndata = "net:data"\n'
+        + DROP,
+    )
     project.run(UPDATE, "-n", "2", subprocess=True).assert_outcomes(passed=10)
     assert set(baseline(project)["models"]) == {"tiny", "second"}
     project.run("-n", "2", subprocess=True).assert_outcomes(passed=10)

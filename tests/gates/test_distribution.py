@@ -114,7 +114,13 @@ def test_a_crashed_worker_loses_no_verdict(project: Project, scratch: Path) -> N
     result.assert_outcomes(failed=4, passed=2)
     assert "crashed while running 'test_user.py::test_crash'" in output(result)
     table = "\n".join(section(result))
-    for threshold in (">= 0.990   FAIL", ">= 1.000   inconclusive", "<= 9.000   pass", "<= 0.001   FAIL", ">= 0.010   pass"):
+    for threshold in (
+        ">= 0.990   FAIL",
+        ">= 1.000   inconclusive",
+        "<= 9.000   pass",
+        "<= 0.001   FAIL",
+        ">= 0.010   pass",
+    ):
         assert threshold in table
     for name in ("dscore[tiny-min_score]", "dscore[tiny-min_accuracy]", "dscore[tiny-max_v_robust]", "test_fails"):
         assert "dscore.score" in properties(project.cases()[name])

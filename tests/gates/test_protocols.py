@@ -188,7 +188,9 @@ def test_one_fold_has_no_interval(empty: Project) -> None:
     result = empty.run()
     result.assert_outcomes(failed=1)
     assert "nan" not in " ".join(section(result))
-    assert "one fold has no spread, so there is no interval to hold against max_error = 0.9" in message(empty.cases()["test_one"])
+    assert "one fold has no spread, so there is no interval to hold against max_error = 0.9" in message(
+        empty.cases()["test_one"]
+    )
 
 
 PROBES = {

@@ -80,7 +80,7 @@ class ScoreGates:
         name, settings = self._marked(item, marker)
         try:
             result, measured = self.scorer.score(name, settings)
-            self._holdouts.charge_score(name, settings, measured)
+            self._charge(name, settings, measured)
         except DScoreError as error:
             self._refuse(item, name, settings.thresholds(), error)
         return result
@@ -108,7 +108,7 @@ class ScoreGates:
 
         try:
             result, measured = self.scorer.score(name, settings)
-            charges = self._holdouts.charge_score(name, settings, measured)
+            charges = self._charge(name, settings, measured)
             comparison = self._compare(name, settings, result, measured)
         except DScoreError as error:
             self._refuse(item, name, thresholds, error)
@@ -122,6 +122,14 @@ class ScoreGates:
         if failed:
             lines = [verdict.reason for verdict in failed] + details(failed[0])
             fail(item, lines)
+
+    def _charge(self, name: str, settings: ModelSettings, measured: Measured) -> tuple[str, ...]:
+        """Charge the hold-outs that a score was made on; where one refuses, the score is not kept either."""
+        try:
+            return self._holdouts.charge_score(name, settings, measured)
+        except DScoreError:
+            self.scorer.forget(name, settings)
+            raise
 
     def _compare(self, name: str, settings: ModelSettings, result: DScore, measured: Measured) -> Comparison:
         """Compare with the baseline where a drop is judged; record the score as the new one where that is asked for."""

@@ -84,6 +84,7 @@ class Scorer:
         self._bar = bar
         self._measured: dict[str, Measured | DScoreError] = {}
         self._results: dict[str, DScore] = {}
+        self._kept: dict[str, str] = {}
         self._subject: tuple[tuple[str, ...], nn.Module, Examples] | None = None
 
     def score(self, name: str, settings: ModelSettings) -> tuple[DScore, Measured]:
@@ -94,7 +95,7 @@ class Scorer:
         DScoreError
             The model or its data cannot be loaded or scored; raised again for every gate that asks.
         """
-        key = _digest(name, settings.model_dump_json(exclude=_SUMMARY_KEYS))
+        key = _measured_key(name, settings)
         if key not in self._measured:
             self._measured[key] = self._measure_once(key, name, settings)
         measured = self._measured[key]
@@ -104,6 +105,11 @@ class Scorer:
         if result_key not in self._results:
             self._results[result_key] = _summarise(measured, settings)
         return self._results[result_key], measured
+
+    def forget(self, name: str, settings: ModelSettings) -> None:
+        """Keep nothing of a score that must not be seen."""
+        if kept := self._kept.pop(_measured_key(name, settings), None):
+            self._cache.drop(kept)
 
     def _measure_once(self, key: str, name: str, settings: ModelSettings) -> Measured | DScoreError:
         if self._shared is None:
@@ -147,6 +153,7 @@ class Scorer:
             json.dumps(versions()),
             _engine_code(),
         )
+        self._kept[_measured_key(name, settings)] = key
         if (kept := self._cache.get(key)) is not None:
             return kept
         with self._bar(name) as progress:
@@ -169,6 +176,10 @@ class Scorer:
             self._subject = None
             self._subject = (origin, load_model(settings, self._root), load_data(settings))
         return self._subject[1:]
+
+
+def _measured_key(name: str, settings: ModelSettings) -> str:
+    return _digest(name, settings.model_dump_json(exclude=_SUMMARY_KEYS))
 
 
 def _summarise(measured: Measured, settings: ModelSettings) -> DScore:

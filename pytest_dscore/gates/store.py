@@ -150,6 +150,11 @@ class Cache:
             except OSError:
                 return
 
+    def drop(self, key: str) -> None:
+        """Keep nothing under `key`."""
+        if self._directory:
+            (self._directory / f"{key}.npz").unlink(missing_ok=True)
+
 
 def _digest(hits: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> str:
     return hashlib.sha256(np.packbits(hits, axis=1).tobytes()).hexdigest()

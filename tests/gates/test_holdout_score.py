@@ -172,6 +172,15 @@ def test_a_refused_d_score_shows_no_figure(charged: Charged, own: str) -> None:
     assert charged.uses() == ()
 
 
+def test_a_refused_d_score_is_not_kept_for_somebody_to_read(charged: Charged) -> None:
+    charged.declare("max_uses = 2")
+    charged.run()
+    assert not list((charged.path / ".pytest_cache/d/dscore").rglob("*.npz"))
+    charged.declare()
+    charged.run()
+    assert list((charged.path / ".pytest_cache/d/dscore").rglob("*.npz"))
+
+
 def test_a_refusal_does_not_depend_on_the_score(charged: Charged) -> None:
     charged.declare(epsilon=0.05)
     said = set()

@@ -53,6 +53,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the markers, and the gate itself where it is asked for."""
     for line in MARKERS.values():
         config.addinivalue_line("markers", line)
+    if config.getoption("dscore_update_baseline") and not config.getoption("dscore"):
+        raise pytest.UsageError("--dscore-update-baseline records nothing without --dscore: give both")
     if config.getoption("dscore"):
         from pytest_dscore.gates.session import GateSession
 

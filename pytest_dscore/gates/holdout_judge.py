@@ -83,6 +83,8 @@ def answer_of(settings: HoldoutSettings, use: Use) -> Answer:
         It was shown under other settings, and showing it under these would reveal more than was counted.
     """
     if settings.mode == "non-adaptive" or settings.feedback == "exact":
+        if use.score_hidden:
+            raise DScoreError(_other_terms(use))
         good = passed(settings, use) if settings.min_accuracy is not None else None
         return Answer(_figure((use.n - use.wrong) / use.n, settings.epsilon, settings.delta), passed=good)
     if settings.feedback == "pass-fail":
@@ -180,12 +182,15 @@ def _other_answers(differing: int) -> list[str]:
     ]
 
 
-def budget_verdict(name: str, budget: Budget | None, terms: Terms, place: str) -> Verdict:
-    """Return the verdict on a declared hold-out as it stands, with no new use."""
+def budget_verdict(name: str, budget: Budget | None, terms: Terms, place: str, changed: Sequence[str] = ()) -> Verdict:
+    """Return the verdict on a declared hold-out as it stands, with no new use.
+
+    `changed` are remarks on data that are not those on record.
+    """
     if budget is None:
         reason = f"hold-out '{name}': begun in {place}, no model is on record yet"
         return Verdict(name, "budget", "pass", reason, terms.epsilon, facts={"remarks": []}, kind="holdout")
-    facts = budget_facts(budget, place) | {"remarks": remarks(budget, 0, place)}
+    facts = budget_facts(budget, place) | {"remarks": [*changed, *remarks(budget, 0, place)]}
     return _budget(name, budget, {}, facts)
 
 

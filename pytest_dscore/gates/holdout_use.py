@@ -115,7 +115,7 @@ class Holdout:
             A torch module that returns logits, an estimator with ``predict``, or a function of the inputs that returns
             labels.
         name
-            What to call it on record; identifies nothing.
+            What to call it on record, where it is no torch module; identifies nothing.
         batch_size
             Examples that a torch module sees at a time.
         """
@@ -123,8 +123,7 @@ class Holdout:
         try:
             data = self._gates.data(self.name)
             wrong = wrong_where(predict(model, data.inputs, batch_size), data.labels, "the model made")
-            key = answers_key(name, wrong) if name else model_key(model, wrong, self._gates.settings.root)
-            return self._charge(wrong, key)
+            return self._charge(wrong, model_key(model, wrong, self._gates.settings.root, name))
         except DScoreError as error:
             self._refuse(error)
 

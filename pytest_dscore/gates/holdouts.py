@@ -70,7 +70,8 @@ class HoldoutGates:
         try:
             with coupling_explained():
                 budget = budget_on_record(self.ledger(name), self.data(name).identity, self.terms(name), self.cache)
-                verdict = budget_verdict(name, budget, self.terms(name), self.place(name))
+                changed = self.changed(name)
+                verdict = budget_verdict(name, budget, self.terms(name), self.place(name), changed)
         except DScoreError as error:
             verdict = cannot_judge(name, "budget", error)
         self.recorder.record(item, [verdict])
@@ -167,6 +168,18 @@ class HoldoutGates:
         if url not in self._ledgers:
             self._ledgers[url] = open_ledger(url, root=self.settings.root)
         return self._ledgers[url]
+
+    def changed(self, name: str) -> list[str]:
+        """A remark where a hold-out's examples are not those on record, but share some with them."""
+        identity = self.data(name).identity
+        related = self.ledger(name).related(identity)
+        if any(found.digest == identity.digest for found in related):
+            return []
+        shared = ", ".join(f"{found.common:,} with '{found.name}'" for found in related)
+        return [
+            f"WARNING: these {identity.n:,} examples are not those on record; they share {shared}, and so its budget. "
+            "If the data changed by accident, put them back"
+        ]
 
     def terms(self, name: str) -> Any:
         """The terms of a hold-out."""

@@ -133,16 +133,17 @@ def _kind(values: NDArray[Any]) -> str:
     return {"U": "text", "S": "bytes"}.get(values.dtype.kind, "numbers")
 
 
-def model_key(model: Any, outcomes: NDArray[np.bool_], root: Path) -> str:
+def model_key(model: Any, outcomes: NDArray[np.bool_], root: Path, label: str = "") -> str:
     """Return what identifies a model on record.
 
     A torch module is known by its weights and code. Anything else is known by its answers alone: what an estimator or a
-    function will answer cannot be read off it, and a fingerprint that misses a change would show an old score.
+    function will answer cannot be read off it, and a fingerprint that misses a change would show an old score. `label`
+    is what those are called.
     """
     if isinstance(model, nn.Module):
         return module_fingerprint(model, root)
-    name = getattr(model, "__qualname__", None) or type(model).__qualname__
-    return answers_key(name if inspect.isroutine(model) else type(model).__qualname__, outcomes)
+    own = getattr(model, "__qualname__", "") if inspect.isroutine(model) else type(model).__qualname__
+    return answers_key(label or own or type(model).__qualname__, outcomes)
 
 
 def answers_key(name: str, outcomes: NDArray[np.bool_]) -> str:

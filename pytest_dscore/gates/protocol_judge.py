@@ -211,7 +211,7 @@ def manifest_verdict(name: str, path: str, moved: Sequence[str], leaks: Sequence
     elif leaks:
         reason = f"protocol '{name}' leaks as declared in {path}: {leak_line(leaks[0])}"
     else:
-        reason = f"protocol '{name}': data, splits and settings are as declared in {path}"
+        reason = f"protocol '{name}': data, splits, seed, scoring and selection are as declared in {path}"
     outcome: Outcome = "fail" if moved or leaks else "pass"
     return Verdict(name, "manifest", outcome, reason, facts=facts, kind="protocol")
 

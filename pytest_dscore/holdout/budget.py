@@ -71,7 +71,8 @@ class Budget:
     @property
     def hidden(self) -> bool:
         """Whether scores are not shown as they are, so that nothing that is shown may depend on them."""
-        return self.adaptive and self.terms.feedback != "exact"
+        asked = self.adaptive and self.terms.feedback != "exact"
+        return asked or any(use.score_hidden for use in (*self.own, *self.elsewhere))
 
     @cached_property
     def analysis(self) -> Analysis:
@@ -131,7 +132,7 @@ class Budget:
     @cached_property
     def failure_probability(self) -> float:
         """Bound on the probability that any score is off by the declared epsilon."""
-        if self.adaptive:
+        if self.adaptive or self.hidden:
             return failure_probability(k=self.used, epsilon=self.epsilon, **self.planned())
         return min(1.0, self._own_failure + math.fsum(self._tails[len(self.own) :]))
 
@@ -143,7 +144,7 @@ class Budget:
     @cached_property
     def tolerance(self) -> float:
         """The smallest epsilon that still holds for all of them, with probability 1 - delta."""
-        if self.adaptive:
+        if self.adaptive or self.hidden:
             return tolerance(k=self.used, delta=self.terms.delta, **self.planned())
         own = self._own_tolerance
         if not self.elsewhere:
@@ -173,7 +174,7 @@ class Budget:
         kind, left = self.terms, self.terms.delta - self.failure_probability
         if left < 0:
             return 0
-        if self.adaptive or kind.bound == "naive-bayes":
+        if self.adaptive or self.hidden or kind.bound == "naive-bayes":
             # One model alone says nothing of how similar the next one will be.
             planned = self.planned("union" if len(self.own) == 1 else None)
             total = max_models(epsilon=self.epsilon, delta=kind.delta, **planned)
@@ -200,7 +201,7 @@ class Budget:
     def union_end(self) -> int | None:
         """After how many models the plain union bound ends; None where it never does."""
         kind = self.terms
-        if self.adaptive:
+        if self.adaptive or self.hidden:
             total = max_models(epsilon=self.epsilon, delta=kind.delta, **self.planned("union"))
             return None if total >= MOST_MODELS else total
         spent = np.cumsum(self._tails)

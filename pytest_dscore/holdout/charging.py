@@ -108,7 +108,9 @@ def budget_on_record(
     """
     require_begun(ledger, holdout, terms)
     ledger.check(holdout)
-    return _budget_if_any(terms, holdout, ledger.uses(holdout), cache)
+    uses = ledger.uses(holdout)
+    _refuse_richer_feedback(terms, uses)
+    return _budget_if_any(terms, holdout, uses, cache)
 
 
 def within(budget: Budget) -> bool:
@@ -165,7 +167,9 @@ def refusal(terms: Terms, before: Budget | None, after: Budget, new: int) -> str
             f"probability up to {percent(alone)}): declare a larger epsilon (+-{percent_above(enough)} would do for an "
             "error rate of 50 %) or take more examples, see `dscore holdout plan`"
         )
-    return f"{head}With {models}, {limit}; {sentence(before, terms.name)}: {_GO_ON}"
+    unlike = " (the forecast is for models like those so far)" if before.limit is None or before.limit >= new else ""
+    ways = "declare a larger epsilon, " if new == 1 else "declare a larger epsilon or charge = 'clean', "
+    return f"{head}With {models}, {limit}; {sentence(before, terms.name)}{unlike}: {ways}or {_GO_ON}"
 
 
 @contextmanager

@@ -28,16 +28,22 @@ def in_ci() -> bool:
     return os.environ.get("CI", "").lower() not in ("", "0", "false") or any(os.environ.get(n) for n in _CI_RUNS)
 
 
+def committed_files(root: Path, place: str) -> int:
+    """Return how many files the commit checked out at `root` has below a directory; 0 where there is no such thing."""
+    found = _git(root, "ls-tree", "-r", "--name-only", "HEAD", "--", place)
+    return len(found.splitlines()) if found and "://" not in place and not place.startswith("git:") else 0
+
+
 def git_commit(root: Path) -> str | None:
     """Return the commit that is checked out at `root`; None where there is none, or no git."""
+    return (_git(root, "rev-parse", "--verify", "-q", "HEAD") or "").strip() or None
+
+
+def _git(root: Path, *arguments: str) -> str | None:
     try:
         found = subprocess.run(
-            ["git", "-C", str(root), "rev-parse", "--verify", "-q", "HEAD"],
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=False,
+            ["git", "-C", str(root), *arguments], capture_output=True, text=True, timeout=10, check=False
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    return found.stdout.strip() or None if found.returncode == 0 else None
+    return found.stdout if found.returncode == 0 else None

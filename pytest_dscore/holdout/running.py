@@ -158,7 +158,7 @@ def running_budget(
     """
     own, elsewhere = tuple(own), tuple(elsewhere)
     full = Budget(terms, own, elsewhere)
-    if len(own) <= FEW or terms.epsilon is None or terms.mode == "adaptive":
+    if len(own) <= FEW or terms.epsilon is None or terms.mode == "adaptive" or full.hidden:
         return full
     if terms.bound == "union":
         return RunningBudget(terms, own, elsewhere)

@@ -70,20 +70,21 @@ def model_lines(verdicts: Iterable[Verdict], width: int = 80) -> list[str]:
     for group in scores:
         lines += ["", *grids(group[0])] if group[0].facts else []
     notes = [verdict.reason for group in scores for verdict in group if _is_noted(verdict)]
-    noted = [line for note in notes for line in textwrap.wrap(note, width)]
+    noted = [line for note in dict.fromkeys(notes) for line in textwrap.wrap(note, width)]
     return [*lines, *([""] if noted else []), *noted, "", *ASSUMPTIONS]
 
 
 def _is_noted(verdict: Verdict) -> bool:
     """What a reader might miss, as it passes."""
-    return "cannot fail" in verdict.reason or (verdict.outcome == "inconclusive" and not verdict.failed)
+    noted = ("cannot fail", "recorded as the baseline")
+    return any(words in verdict.reason for words in noted) or (verdict.outcome == "inconclusive" and not verdict.failed)
 
 
 def details(verdict: Verdict) -> list[str]:
     """What stands below the first line of a failure: figures, then grids."""
     if not verdict.facts:
         return []
-    figures = [f"  {LABELS[name]:18}{figure}" for name, figure in verdict.figures.items()]
+    figures = [f"  {LABELS[name]:21}{figure}" for name, figure in verdict.figures.items()]
     return [f"figures with {_percent(verdict)} intervals:", *figures, *grids(verdict), RECONSTRUCTION]
 
 

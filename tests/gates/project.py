@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from joblib.externals.loky import reusable_executor  # type: ignore[import-untyped]
 from junitparser import JUnitXml, Properties, TestCase
 from safetensors.torch import save
 
@@ -129,6 +130,7 @@ class Project:
         first += ["--junitxml=report.xml"] if junit else []
         run = self.pytester.runpytest_subprocess if subprocess else self.pytester.runpytest_inprocess
         result = run(*first, *args)
+        _end_workers()
         text = output(result)
         assert "INTERNALERROR" not in text
         assert "Traceback (most recent call last)" not in text
@@ -154,6 +156,12 @@ class Project:
         model = module.Net()
         model.load_state_dict(load_file(self.path / "weights.safetensors"))
         return d_score(model, *module.data(), **{"bootstrap": 100, **arguments})
+
+
+def _end_workers() -> None:
+    """End joblib's processes of an inner run: their manager is gone with it, and a later test would wait for ever."""
+    if (executor := reusable_executor._executor) is not None:
+        executor.shutdown(wait=True, kill_workers=True)
 
 
 def output(result: pytest.RunResult) -> str:

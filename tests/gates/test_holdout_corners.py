@@ -132,3 +132,45 @@ def test_a_ladder_never_shows_an_accuracy_below_zero(bench: HoldoutProject) -> N
     bench.declare('mode = "adaptive"', 'feedback = "ladder"', "delta = 0.5", epsilon=0.36)
     _, text = bench.candidate("use = holdout.evaluate(bench.model(99))\nassert use.accuracy >= 0")
     assert not text
+
+
+@pytest.mark.parametrize(
+    "before", [PASS_FAIL, ('mode = "adaptive"', 'feedback = "ladder"')], ids=["pass-fail", "ladder"]
+)
+def test_scores_hidden_once_stay_hidden_when_the_settings_change(
+    bench: HoldoutProject, capsys: pytest.CaptureFixture[str], before: tuple[str, ...]
+) -> None:
+    bench.declare(*before)
+    bench.candidate("holdout.evaluate(bench.model(13))")
+    bench.declare()
+    _, text = bench.candidate("print(holdout.evaluate(bench.model(13)).accuracy)")
+    assert "is on record with what was shown then" in text
+    found = properties(bench.cases()["test_candidate"])
+    assert "dscore.holdout.accuracy" not in found
+    _, state = bench.status(capsys)
+    assert state["method"] == "union"
+    assert "scores are hidden" in state["note"]
+
+
+def test_a_module_with_a_name_is_known_by_its_weights(bench: HoldoutProject) -> None:
+    bench.declare(epsilon=0.45)
+    bench.write(
+        "bench.py",
+        (bench.path / "bench.py").read_text() + "\nimport torch\n\nFLIP = 0\nclass Moody(torch.nn.Module):\n"
+        "    def forward(self, batch):\n        return batch[:, [FLIP, 1 - FLIP, 2]]\n",
+    )
+    _, text = bench.candidate(
+        "first = holdout.evaluate(bench.Moody(), name='one')\nbench.FLIP = 1\n"
+        "again = holdout.evaluate(bench.Moody(), name='two')\n"
+        "assert not again.is_new\nassert again.accuracy == first.accuracy"
+    )
+    assert not text
+
+
+def test_changed_examples_are_pointed_out(bench: HoldoutProject) -> None:
+    bench.declare()
+    bench.candidate("holdout.evaluate(bench.model(7))")
+    source = (bench.path / "bench.py").read_text()
+    bench.write("bench.py", f"{source}\nINPUTS = INPUTS.copy()\nINPUTS[:5] += 1\n")
+    result = bench.run("-k", "budget")
+    assert "are not those on record; they share 95 with" in " ".join(" ".join(section(result)).split())

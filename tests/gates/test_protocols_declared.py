@@ -187,7 +187,7 @@ def test_a_missing_manifest_fails_and_says_how_to_write_one(project: Project) ->
     assert "selection: none" in (project.path / "protocol.yaml").read_text()
     result = project.run()
     result.assert_outcomes(passed=1)
-    assert "data, splits and settings are as declared in protocol.yaml" in " ".join(section(result))
+    assert "data, splits, seed, scoring and selection are as declared in protocol.yaml" in " ".join(section(result))
 
 
 MOVED = {

@@ -222,3 +222,24 @@ def test_damaged_pictures_are_measured_anew(text: str, tmp_path: Path) -> None:
         arrays = {name: stored[name] for name in stored.files}
     np.savez_compressed(tmp_path / "cache.npz", **{**arrays, "exhibit": np.array(text)})
     assert load(tmp_path / "cache.npz") is None
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "@pytest.mark.dscore(min_scor=0.9)\ndef test_mine():\n    pass\n",
+        "@pytest.mark.holdout('nowhere')\ndef test_mine(holdout):\n    pass\n",
+        "@pytest.mark.nested_cv(max_eror=0.9)\ndef test_mine(nested_cv):\n    pass\n",
+        "def test_mine(holdout):\n    pass\n",
+    ],
+    ids=["misspelt threshold", "misspelt name", "misspelt keyword", "no mark"],
+)
+def test_a_gate_that_could_not_be_judged_is_not_overlooked(
+    test: str, project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project.settings(own=PASSING)
+    project.test(test)
+    assert project.run().ret == pytest.ExitCode.TESTS_FAILED
+    assert main(["report", str(project.path / "report.xml")]) == 1
+    assert "test" in capsys.readouterr().out
+    assert len(list(read(project).failures)) == 1

@@ -9,6 +9,7 @@ from pytest_dscore.errors import DScoreError, SettingsError
 from pytest_dscore.holdout.commands._ledgers import project_of
 from pytest_dscore.holdout.commands._project import declared_holdouts, find_root
 from pytest_dscore.holdout.ledger import Ledger
+from pytest_dscore.holdout.provenance import committed_files
 from pytest_dscore.names import unknown_name
 from pytest_dscore.report.text import wrapped
 
@@ -35,7 +36,8 @@ def run(options: argparse.Namespace) -> int:
         try:
             print("\n".join(wrapped(_begin(name, project.open(declared[name].ledger), declared[name].data, root))))
         except DScoreError as error:
-            raise DScoreError(f"hold-out '{name}': {error}") from error
+            text = str(error)
+            raise DScoreError(text if text.startswith("hold-out") else f"hold-out '{name}': {text}") from error
     return 0
 
 
@@ -43,6 +45,11 @@ def _begin(name: str, ledger: Ledger, reference: str, root: Any) -> str:
     # Imported here: the data function may need torch, the other commands do not.
     from pytest_dscore.gates.holdout_data import load_holdout
 
+    if not ledger.begun and (lost := committed_files(root, ledger.where)):
+        raise DScoreError(
+            f"{ledger.where} is committed with {lost} files and missing here: restore it with `git checkout HEAD -- "
+            f"{ledger.where}`; it is not begun anew"
+        )
     identity = load_holdout(name, reference, root).identity
     others = [found for found in ledger.related(identity) if found.digest != identity.digest] if ledger.begun else []
     what = f"hold-out '{name}' ({identity.n:,} examples, {identity.digest[:12]})"

@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _lines(found: status.Found) -> list[str]:
     budget, identity = found.budget, found.identity
-    shown = budget.terms.scores_shown
+    shown = budget.terms.scores_shown and not budget.hidden
     head = ["#", "when", "model", "commit", *(["error"] if shown else []), "verdict"]
     rows = [
         [str(number), _minute(use.when), _short(use.model, 14), _short(use.commit or "-", 8)]
@@ -78,6 +78,8 @@ def _lines(found: status.Found) -> list[str]:
 def _why_hidden(declared: Terms) -> str:
     if not declared.known:
         return "the project does not declare this hold-out, so it is not known what its users may see"
+    if declared.scores_shown:
+        return "some were recorded with another feedback, which hid them"
     return f"with feedback '{declared.feedback}' the budget is counted for what was shown, and a score is more"
 
 
@@ -91,7 +93,7 @@ def _import_lines(imports: Sequence[Import]) -> list[str]:
 
 def _as_json(found: status.Found) -> dict[str, Any]:
     budget = found.budget
-    shown = budget.terms.scores_shown
+    shown = budget.terms.scores_shown and not budget.hidden
 
     def line(use: Use) -> dict[str, Any]:
         return {

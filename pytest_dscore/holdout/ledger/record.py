@@ -81,6 +81,11 @@ class Use:
         return name_of(to_line(self))
 
     @property
+    def score_hidden(self) -> bool:
+        """Whether less than its score was shown when it was recorded: only whether it passed, or a Ladder's answer."""
+        return self.verdict.startswith(("pass-fail; ", "ladder; "))
+
+    @property
     def wrong(self) -> int:
         """Number of examples that the model got wrong."""
         return int.from_bytes(self.outcomes, "big").bit_count()

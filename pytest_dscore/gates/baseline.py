@@ -101,8 +101,13 @@ class Baselines:
     def _load(self, model: str, entry: Mapping[str, Any], measured: Measured | None = None) -> Baseline:
         path = self._path.parent / entry["hits"]
         kept = store.load(path)
-        if kept is None or (measured is not None and kept.hits.hits.shape != measured.hits.hits.shape):
-            state = "is damaged" if path.exists() else "is missing"
+        of_entry = kept is not None and (kept.model_fingerprint, kept.data_fingerprint) == (
+            entry["model_fingerprint"],
+            entry["conditions"].get("data"),
+        )
+        alike = kept is not None and (measured is None or kept.hits.hits.shape == measured.hits.hits.shape)
+        if kept is None or not of_entry or not alike:
+            state = "is damaged, or of another model," if path.exists() else "is missing"
             raise DScoreError(
                 f"{path.relative_to(self._root)}, the hits of the baseline of model '{model}', {state}: restore it, or "
                 f"{_RECORD}"
@@ -171,6 +176,7 @@ def _checked(models: Any) -> dict[str, list[dict[str, Any]]]:
         "conditions": dict,
         "commit": (str, type(None)),
         "recorded": str,
+        "model_fingerprint": str,
         "figures": dict,
         "hits": str,
     }
@@ -179,7 +185,8 @@ def _checked(models: Any) -> dict[str, list[dict[str, Any]]]:
         and all(isinstance(e, dict) and all(isinstance(e.get(k), kind) for k, kind in keys.items()) for e in entries)
         for entries in models.values()
     )
-    if not whole or any(".." in e["hits"] or Path(e["hits"]).is_absolute() for es in models.values() for e in es):
+    names = [Path(entry["hits"]) for entries in models.values() for entry in entries] if whole else []
+    if not whole or any(".." in name.parts or name.is_absolute() for name in names):
         raise DScoreError(f"{FILE} was edited, its entries are not as they were written: restore it")
     return dict(models)
 

@@ -88,11 +88,9 @@ def _state(model: nn.Module) -> Iterator[tuple[str, Any]]:
     yield from ((f"state {name}", value) for name, value in model.state_dict().items())
     for place, module in model.named_modules():
         attributes = {name: value for name, value in vars(module).items() if name not in _MODULE_S_OWN}
-        yield from (
-            (f"attribute {place}.{name}", value)
-            for name, value in attributes.items()
-            if isinstance(value, (torch.Tensor, *_PLAIN))
-        )
+        yield from ((f"attribute {place}.{name}", value) for name, value in attributes.items())
+        hooks = ((name, value) for name, value in vars(module).items() if name.endswith("_hooks") and value)
+        yield from ((f"hooks {place}.{name}", list(value.values())) for name, value in hooks)
 
 
 def _bytes(value: Any) -> bytes:
@@ -100,7 +98,7 @@ def _bytes(value: Any) -> bytes:
         flat = value.detach().cpu().clone(memory_format=torch.contiguous_format).reshape(-1)
         pixels = flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""
         return f"{tuple(value.shape)} {value.dtype}".encode() + hashlib.sha256(pixels).digest()
-    if isinstance(value, _PLAIN) and not _holds_tensors(value):
+    if _is_plain(value):
         return re.sub(r"0x[0-9a-f]+", "", repr(value)).encode()
     try:
         buffer = io.BytesIO()
@@ -110,12 +108,13 @@ def _bytes(value: Any) -> bytes:
         return uuid.uuid4().bytes
 
 
-def _holds_tensors(value: Any) -> bool:
+def _is_plain(value: Any) -> bool:
+    """Whether a value is what its repr says, all through."""
     if isinstance(value, dict):
-        return any(_holds_tensors(entry) for entry in value.values())
-    return isinstance(value, torch.Tensor) or (
-        isinstance(value, (tuple, list, set, frozenset)) and any(_holds_tensors(entry) for entry in value)
-    )
+        return all(_is_plain(entry) for pair in value.items() for entry in pair)
+    if isinstance(value, (tuple, list, set, frozenset)):
+        return all(map(_is_plain, value))
+    return isinstance(value, _PLAIN)
 
 
 def _with_imports(modules: set[str], root: Path) -> set[str]:

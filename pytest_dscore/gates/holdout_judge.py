@@ -177,8 +177,8 @@ def _other_answers(differing: int) -> list[str]:
     if not differing:
         return []
     return [
-        f"the model answers {differing:,} examples otherwise than when it was recorded, with the same weights and "
-        "code: what is on record is shown, as a second answer would be one more use"
+        "the model answers otherwise than when it was recorded, with the same weights and code: what is on record is "
+        "shown, as a second answer would be one more use"
     ]
 
 

@@ -62,7 +62,7 @@ def charge_for(
     if not overlap(identity, gates.data(name).identity).related:
         return ""
     recipe = hashlib.sha256(settings.model_dump_json(include=_RECIPE).encode()).hexdigest()[:16]
-    key = (name, measured.model_fingerprint, recipe)
+    key = (name, identity.digest, f"{measured.model_fingerprint} {recipe}")
     if key not in done:
         done[key] = _charge(gates, name, model, identity, measured, recipe)
     return done[key]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -92,17 +93,17 @@ class Holdout:
 
     @property
     def inputs(self) -> Any:
-        """The inputs, as the hold-out's data function returned them."""
+        """The inputs, as the hold-out's data function returned them; a copy."""
         try:
-            return self._gates.data(self.name).inputs
+            return copy.deepcopy(self._gates.data(self.name).inputs)
         except DScoreError as error:
             self._refuse(error)
 
     @property
     def labels(self) -> NDArray[Any]:
-        """The labels, shape (n,)."""
+        """The labels, shape (n,); a copy."""
         try:
-            return self._gates.data(self.name).labels
+            return self._gates.data(self.name).labels.copy()
         except DScoreError as error:
             self._refuse(error)
 

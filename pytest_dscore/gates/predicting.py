@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import inspect
 from pathlib import Path
@@ -37,6 +38,8 @@ def predict(model: Any, inputs: Any, batch_size: int) -> NDArray[Any]:
     DScoreError
         It is none of these, it raises, or it returns something else.
     """
+    if not isinstance(batch_size, int) or batch_size < 1:
+        raise DScoreError(f"batch_size = {batch_size!r} must be a whole number >= 1")
     if isinstance(model, nn.Module):
         return _from_module(model, inputs, batch_size)
     function = getattr(model, "predict", model)
@@ -46,7 +49,7 @@ def predict(model: Any, inputs: Any, batch_size: int) -> NDArray[Any]:
             "function of the inputs that returns labels"
         )
     try:
-        return as_labels(function(inputs), "the model returned")
+        return as_labels(function(copy.deepcopy(inputs)), "the model returned")
     except DScoreError:
         raise
     except Exception as error:
@@ -63,7 +66,8 @@ def _from_module(model: nn.Module, inputs: Any, batch_size: int) -> NDArray[Any]
     found = []
     with borrowed(model, "auto") as device, torch.inference_mode():
         for start in range(0, len(data), batch_size):
-            batch = data[start : start + batch_size].to(device)
+            # A copy: a model that works in place must not change the hold-out for the tests to come.
+            batch = data[start : start + batch_size].clone().to(device)
             try:
                 output = model(batch)
             except Exception as error:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 #: How often a test has had something judged by each fixture.
 _USES = pytest.StashKey[dict[str, int]]()
+#: What failed in a test, whether or not the test caught it.
+_FAILED = pytest.StashKey[list[str]]()
 #: What a test that judged nothing has to call.
 _CALLS = {
     "nested_cv": "nested_cv(estimator, param_grid, X, y)",
@@ -106,9 +108,12 @@ class ProtocolGates:
         """Fail a test that passed without having judged anything by a fixture that it asked for."""
         uses = item.stash.get(_USES, {})
         for fixture in GATE_FIXTURES:
-            if requests(item, fixture) and not uses.get(fixture):
+            if (requests(item, fixture) or fixture in uses) and not uses.get(fixture):
                 what = f"the test passed without calling {fixture}, so nothing was judged"
                 fail(item, [f"protocol '{item.name}': {what}: call {_CALLS[fixture]}"])
+        if caught := item.stash.get(_FAILED, []):
+            # Whatever the test made of the failure, it is one.
+            fail(item, caught)
 
     def nested_cv(self, item: pytest.Item) -> NestedCV:
         """The value of the ``nested_cv`` fixture."""
@@ -127,6 +132,7 @@ class ProtocolGates:
     def _begin(self, item: pytest.Item, fixture: str) -> None:
         """Count the uses of a fixture from 0: a rerun of a test makes its fixtures anew."""
         item.stash.setdefault(_USES, {})[fixture] = 0
+        item.stash[_FAILED] = []
 
     def judged(self, item: pytest.Item, verdict: Verdict, fixture: str = "") -> None:
         """Record a verdict, count the use of a fixture, and fail the test where it is none to pass with."""
@@ -136,7 +142,9 @@ class ProtocolGates:
             item.stash[_USES][fixture] += 1
         self.recorder.record(item, [verdict])
         if verdict.failed:
-            fail(item, [verdict.reason, *failure_lines(verdict)])
+            lines = [verdict.reason, *failure_lines(verdict)]
+            item.stash.setdefault(_FAILED, []).extend(lines)
+            fail(item, lines)
 
     # Parts
 

@@ -195,12 +195,26 @@ def test_a_damaged_baseline_is_neither_used_nor_overwritten(
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("damage", ["is missing", "is damaged"])
+@pytest.mark.parametrize("damage", ["is missing", "is damaged, or of another model,"])
 def test_hits_that_are_gone(recorded: Project, damage: str) -> None:
     [path] = (recorded.path / ".dscore/baseline").iterdir()
     path.unlink() if damage == "is missing" else path.write_bytes(b"PK")
     recorded.run().assert_outcomes(failed=5)
     assert f"the hits of the baseline of model 'tiny', {damage}" in message(recorded.cases()[GATE])
+
+
+def test_hits_of_another_model_are_not_compared(recorded: Project) -> None:
+    worsen(recorded)
+    other = "max_drop = 0.02\nn = 3"
+    recorded.settings(own=other, name="other")
+    recorded.run(UPDATE)
+    good, bad = sorted(
+        (recorded.path / ".dscore/baseline").iterdir(), key=lambda path: not path.name.startswith("tiny")
+    )
+    good.write_bytes(bad.read_bytes())
+    recorded.settings(own=DROP)
+    recorded.run().assert_outcomes(failed=5)
+    assert "is damaged, or of another model," in message(recorded.cases()[GATE])
 
 
 def test_of_another_model(recorded: Project) -> None:

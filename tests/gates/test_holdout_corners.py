@@ -174,3 +174,65 @@ def test_changed_examples_are_pointed_out(bench: HoldoutProject) -> None:
     bench.write("bench.py", f"{source}\nINPUTS = INPUTS.copy()\nINPUTS[:5] += 1\n")
     result = bench.run("-k", "budget")
     assert "are not those on record; they share 95 with" in " ".join(" ".join(section(result)).split())
+
+
+MOODY = """
+import functools
+import numpy as np
+import torch
+
+class Table(torch.nn.Module):
+    def __init__(self, kind, order):
+        super().__init__()
+        if kind == "array":
+            self.order = np.array(order)
+        elif kind == "object":
+            self.order = Order(order)
+        elif kind == "partial":
+            self.order = functools.partial(list, order)
+        elif kind == "list of modules":
+            self.order = [torch.nn.Linear(1, 3)]
+            self.order[0].weight.data[:, 0] = torch.tensor(order, dtype=torch.float32)
+        else:
+            self.order = order
+            hook = lambda module, inputs, output: output[:, list(order)]
+            self.register_forward_hook(hook)
+        self.kind = kind
+
+    def forward(self, batch):
+        if self.kind == "hook":
+            return batch
+        order = {
+            "array": lambda: self.order.tolist(),
+            "object": lambda: self.order.value,
+            "partial": lambda: self.order(),
+            "list of modules": lambda: [int(x) for x in self.order[0].weight[:, 0]],
+        }[self.kind]()
+        return batch[:, order]
+
+class Order:
+    def __init__(self, value):
+        self.value = value
+"""
+
+
+@pytest.mark.parametrize("kind", ["array", "object", "partial", "list of modules", "hook"])
+def test_whatever_decides_a_module_s_answers_makes_it_another_model(bench: HoldoutProject, kind: str) -> None:
+    bench.declare(epsilon=0.45)
+    bench.write("moody.py", MOODY)
+    _, text = bench.candidate(
+        f"from moody import Table\nfirst = holdout.evaluate(Table({kind!r}, [0, 1, 2]))\n"
+        f"second = holdout.evaluate(Table({kind!r}, [1, 2, 0]))\n"
+        "assert second.is_new\nassert second.accuracy != first.accuracy"
+    )
+    assert not text
+
+
+def test_a_model_that_works_in_place_does_not_change_the_holdout(bench: HoldoutProject) -> None:
+    bench.declare(epsilon=0.45)
+    _, text = bench.candidate(
+        "def spoil(inputs):\n    inputs *= 0\n    return holdout.labels * 0\n"
+        "holdout.evaluate(spoil)\nassert (holdout.inputs == bench.INPUTS).all()\n"
+        "holdout.labels[:] = 7\nassert (holdout.labels == bench.LABELS).all()"
+    )
+    assert not text

@@ -293,10 +293,8 @@ def test_a_torch_module_that_answers_otherwise_is_shown_its_first_answer(bench: 
     assert not text
     rows, right = inputs(), (inputs()[:, :3].argmax(1) == labels())
     other = rows[:, [1, 2, 0]].argmax(1) == labels()
-    differing = int((right != other).sum())
-    assert f"the model answers {differing} examples otherwise than when it was recorded" in " ".join(
-        line.strip() for line in result.outlines
-    )
+    assert (right != other).any()
+    assert "the model answers otherwise than when it was recorded" in " ".join(line.strip() for line in result.outlines)
     assert len(bench.uses()) == 1
 
 

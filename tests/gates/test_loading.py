@@ -209,7 +209,7 @@ def test_torch_files_give_the_same_score(project: Project, wrap: Callable[[Any],
     project.settings(own=f"min_score = {limit!r}\nmax_v_robust = 0.001")
     declare(project, weights=f"w.{suffix}")
     project.run().assert_outcomes(passed=1, failed=1)
-    assert f"D-Score           {score:.3f}" in message(project.cases()["dscore[tiny-max_v_robust]"])
+    assert f"D-Score              {score:.3f}" in message(project.cases()["dscore[tiny-max_v_robust]"])
 
 
 def test_without_weights_the_factory_brings_its_own(project: Project) -> None:

@@ -396,3 +396,16 @@ def test_an_error_that_is_no_number_fails() -> None:
     for value in (math.nan, math.inf, -math.inf):
         broken = replace(found, error=Figure(value, value, value))
         assert error_verdict("it", broken, "corrected", 0.5).outcome == "fail"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    try:\n        leak_probe(leaky, *data(), 4)\n    except BaseException:\n        pass\n",
+        "    with pytest.raises(pytest.fail.Exception):\n        leak_probe(leaky, *data(), 4)\n",
+    ],
+    ids=["broad except", "pytest.raises"],
+)
+def test_a_failure_that_the_test_catches_is_one(empty: Project, body: str) -> None:
+    empty.test(f"from exp import *\ndef test_it(leak_probe):\n{body}")
+    empty.run().assert_outcomes(failed=1)

@@ -58,7 +58,7 @@ def test_a_mark_that_stands_twice(empty: Project) -> None:
 
 def test_numpy_s_numbers_are_numbers(empty: Project) -> None:
     empty.test(
-        "from exp import *\n@pytest.mark.nested_cv(max_error=np.float64(0.5), outer=np.int64(3), seed=np.int32(1))\n"
+        "from exp import *\n@pytest.mark.nested_cv(max_error=np.float64(0.99), outer=np.int64(3), seed=np.int32(1))\n"
         "def test_it(nested_cv):\n    nested_cv(build(), None, *data(), outer=np.int64(4))\n"
     )
     empty.run().assert_outcomes(passed=1)

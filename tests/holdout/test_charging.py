@@ -168,7 +168,8 @@ def test_a_refusal_says_what_is_used_and_what_remains(root: Path) -> None:
     assert re.fullmatch(
         r"hold-out 'digits-test': refused, no score is shown\. With this model, \+-10 % would no longer hold with "
         rf"probability 80 %; hold-out 'digits-test': {allowed} models used \(\d+ effective\), 0 more before \+-10 % no "
-        rf"longer holds; the plain union bound would end at {allowed}: declare a larger epsilon, or retire it \(`dscore holdout retire`\) and go on "
+        rf"longer holds; the plain union bound would end at {allowed}: declare a larger "
+        r"epsilon, or retire it \(`dscore holdout retire`\) and go on "
         "with new examples",
         str(refusal.value),
     )

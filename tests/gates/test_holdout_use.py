@@ -329,7 +329,9 @@ def test_a_refused_use_shows_no_score_and_is_not_swallowed(bench: HoldoutProject
     printed = bench.printed(result)
     assert "before" in printed
     for shown in ("gone on", "accuracy 0", "0.73", "0.27", "27"):
-        assert shown not in re.sub(r"model\(27\)|pytest-\d+|popen-gw\d+|pid=\d+|\d\.\d\ds|time=\S+|timestamp=\S+", "", printed)
+        assert shown not in re.sub(
+            r"model\(27\)|pytest-\d+|popen-gw\d+|pid=\d+|\d\.\d\ds|time=\S+|timestamp=\S+", "", printed
+        )
     assert not (bench.path / "went_on").exists()
     assert "dscore.holdout.accuracy" not in properties(bench.cases()["test_candidate"])
     assert len(bench.uses()) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -55,9 +56,26 @@ def open_ledger(
     return ledger
 
 
+def _malformed(url: str) -> str:
+    """Why a URL would be read otherwise than meant, and a password in it shown in places that nobody can foresee."""
+    if "\0" in url:
+        return "it holds a NUL character"
+    if re.match(r"[a-z0-9+]+:/(?!/)", url):
+        return "after the colon two slashes are needed, as in postgresql+psycopg://"
+    scheme, _, rest = url.partition("://")
+    authority = rest.partition("/")[0]
+    if authority.count("@") > 1:
+        return "an @ within the password must be written as %40"
+    if scheme.startswith("sqlite") and "@" in authority:
+        return "SQLite has neither user nor password: write sqlite:///path"
+    return ""
+
+
 def _backend(location: Location, root: Path, timeout: float) -> Backend:
     if not str(location).strip():
         raise SettingsError('the ledger\'s URL is empty: give a directory, "git:REF" or a database URL')
+    if reason := _malformed(location.reveal()):
+        raise SettingsError(f"the ledger's URL cannot be used: {reason}")
     if str(location).startswith("git:"):
         from pytest_dscore.holdout.ledger.git_ref import GitBackend
 

@@ -95,3 +95,19 @@ def test_a_repr_does_not_show_the_password(tmp_path: Path) -> None:
 def test_urls_that_cannot_be_used(tmp_path: Path, url: str, message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         open_ledger(url, root=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("postgresql+psycopg://bob:p@s3cr3tpw@127.0.0.1:1/db", "an @ within the password must be written as %40"),
+        ("postgresql+psycopg:/bob:s3cr3tpw@127.0.0.1/db", "two slashes are needed"),
+        ("sqlite://bob:s3cr3tpw@h/x.db", "SQLite has neither user nor password"),
+        ("ledger\0", "holds a NUL character"),
+    ],
+)
+def test_a_url_that_would_be_misread_is_refused_unseen(tmp_path: Path, url: str, says: str) -> None:
+    with pytest.raises(SettingsError, match=says) as refused:
+        open_ledger(url, root=tmp_path)
+    assert "s3cr3tpw" not in str(refused.value)
+    assert not list(tmp_path.iterdir())

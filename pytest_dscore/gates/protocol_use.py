@@ -45,7 +45,7 @@ class NestedCV:
         """
         __tracebackhide__ = True
         settings = self.settings
-        subject, threshold = name or settings.name or self._item.name, settings.max_error
+        subject, threshold = name or settings.name or self._gates.subject(self._item), settings.max_error
         try:
             arguments = self._arguments(settings.arguments(), keywords)
             what = f"nested_cv(...) of {type(estimator).__name__}"
@@ -99,7 +99,7 @@ class LeakProbe:
             What reports call the protocol; the test's name if empty.
         """
         __tracebackhide__ = True
-        subject = name or self._item.name
+        subject = name or self._gates.subject(self._item)
         try:
             with self._gates.bar("leaks of")(subject) as progress, self._gates.running("the protocol"):
                 found = probe_leaks(
@@ -124,7 +124,7 @@ class LeakProbe:
             What reports call the protocol; the test's name if empty.
         """
         __tracebackhide__ = True
-        subject = name or self._item.name
+        subject = name or self._gates.subject(self._item)
         try:
             with self._gates.running("looking at the data"):
                 leaks = check_data(X_train, X_test, groups, time, near=near)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -58,12 +59,22 @@ class ProtocolGates:
         self.recorder = recorder
         self.threads = threads_here(config)
         self._made: dict[tuple[str, str], Any] = {}
+        self._shared_names: set[str] = set()
 
     @property
     def header(self) -> str:
         """What the head of the run says."""
         names = ", ".join(self.settings.protocols)
         return f"protocol{'s' if len(self.settings.protocols) > 1 else ''} {names}" if names else ""
+
+    def note_names(self, items: Iterable[pytest.Item]) -> None:
+        """Note which names several tests share, so that their reports are not taken for one."""
+        tests = (item.name for item in items if any(requests(item, fixture) for fixture in GATE_FIXTURES))
+        self._shared_names = {name for name, count in Counter(tests).items() if count > 1}
+
+    def subject(self, item: pytest.Item) -> str:
+        """What reports call the protocol of a test that gives it no name: the test's, or its id."""
+        return item.nodeid if item.name in self._shared_names else item.name
 
     def declared(self) -> Iterator[DeclaredGate]:
         """One gate for each threshold, for the probe and for the manifest of each declared protocol."""
@@ -95,10 +106,10 @@ class ProtocolGates:
             return
         if item.get_closest_marker("nested_cv") is None:
             if any(requests(item, fixture) for fixture in GATE_FIXTURES):
-                self.recorder.announce(item, known(item.name, None))
+                self.recorder.announce(item, known(self.subject(item), None))
             return
         mark = self.mark(item)
-        self.recorder.announce(item, known(mark.name or item.name, mark.max_error))
+        self.recorder.announce(item, known(mark.name or self.subject(item), mark.max_error))
         if not requests(item, "nested_cv"):
             fail(
                 item, ["@pytest.mark.nested_cv is on a test without the nested_cv fixture, so nothing would be judged"]
@@ -110,7 +121,7 @@ class ProtocolGates:
         for fixture in GATE_FIXTURES:
             if (requests(item, fixture) or fixture in uses) and not uses.get(fixture):
                 what = f"the test passed without calling {fixture}, so nothing was judged"
-                fail(item, [f"protocol '{item.name}': {what}: call {_CALLS[fixture]}"])
+                fail(item, [f"protocol '{self.subject(item)}': {what}: call {_CALLS[fixture]}"])
         if caught := item.stash.get(_FAILED, []):
             # Whatever the test made of the failure, it is one.
             fail(item, caught)

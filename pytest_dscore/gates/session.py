@@ -104,6 +104,7 @@ class GateSession:
         asked_by_id = bool(self.config.args) and all("::" in argument for argument in self.config.args)
         if not asked_by_id and not any(isinstance(item, GateItem) for item in items):
             items.extend(session.genitems(ProjectFile.build(session, self)))
+        self.protocols.note_names(items)
         # Budgets last: what they say is then the state after all that this run charged.
         items.sort(key=lambda item: isinstance(item, GateItem) and item.declared.gate == "budget")
         if not any(map(is_gate, items)) and next(self.declared(), None) is None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from junitparser import JUnitXml
 
 from pytest_dscore.protocol import nested_cv
 from tests.gates.project import Project, load_module, message, output, properties, section
@@ -409,3 +410,15 @@ def test_an_error_that_is_no_number_fails() -> None:
 def test_a_failure_that_the_test_catches_is_one(empty: Project, body: str) -> None:
     empty.test(f"from exp import *\ndef test_it(leak_probe):\n{body}")
     empty.run().assert_outcomes(failed=1)
+
+
+def test_tests_of_one_name_in_two_files_are_two_protocols(empty: Project) -> None:
+    text = "from exp import *\n@pytest.mark.nested_cv(max_error=0.99, outer=3, inner=2)\ndef test_error(nested_cv):\n"
+    empty.test(f"{text}    nested_cv(build(), None, *data())\n", "test_one.py")
+    empty.test(f"{text}    nested_cv(build(), None, *noise())\n", "test_two.py")
+    result = empty.run()
+    result.assert_outcomes(passed=2)
+    suites = JUnitXml.fromfile(str(empty.path / "report.xml"))
+    subjects = {properties(case)["dscore.protocol"] for suite in suites for case in suite}
+    assert subjects == {"test_one.py::test_error", "test_two.py::test_error"}
+    assert {line.split()[0] for line in section(result) if "::" in line} == subjects

@@ -85,11 +85,11 @@ def test_the_body_of_a_failure() -> None:
     lines = fits(details(verdict()))
     assert lines[:6] == [
         "figures with 95 % intervals:",
-        "  D-Score           0.412 [0.395, 0.430]",
-        "  v_robust          1.250 [1.125, 1.500]",
-        "  v_fitness         0.500 [0.250, 0.750]",
-        "  accuracy          0.975 [0.950, 1.000]",
-        "  v_robust_relative 1.375 [1.250, 1.625]",
+        "  D-Score              0.412 [0.395, 0.430]",
+        "  v_robust             1.250 [1.125, 1.500]",
+        "  v_fitness            0.500 [0.250, 0.750]",
+        "  accuracy             0.975 [0.950, 1.000]",
+        "  v_robust_relative    1.375 [1.250, 1.625]",
     ]
     assert lines[6:11] == grids(verdict())
     assert details(error()) == []

@@ -14,7 +14,7 @@ from pytest_dscore.holdout.budget import Budget
 from pytest_dscore.holdout.charging import Charged, feedback_of, within
 from pytest_dscore.holdout.ladder import Ladder
 from pytest_dscore.holdout.ledger import Use
-from pytest_dscore.holdout.provenance import in_ci
+from pytest_dscore.holdout.provenance import in_a_directory, in_ci
 from pytest_dscore.holdout.terms import Terms
 from pytest_dscore.holdout.wording import sentence
 from pytest_dscore.report.text import percent
@@ -233,7 +233,7 @@ def remarks(budget: Budget, new: int, place: str) -> list[str]:
     warn_at = budget.terms.warn_at
     if warn_at is not None and budget.share_used >= warn_at:
         found.append(f"WARNING: {percent(budget.share_used)} of the budget is used (warn_at = {percent(warn_at)})")
-    if new and in_ci() and "://" not in place and not place.startswith("git:"):
+    if new and in_ci() and in_a_directory(place):
         found.append(
             f"WARNING: this use was recorded in {place} on a CI machine and is lost with it, unless the job commits "
             'that directory: keep the ledger in a git ref ("git:refs/dscore/ledger") or a database'

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_dscore.errors import DScoreError, SettingsError
-from pytest_dscore.gates.items import DeclaredGate, GateItem, Property
+from pytest_dscore.gates.items import DeclaredGate, GateItem, Property, refuse_two_marks
 from pytest_dscore.gates.recording import Recorder, fail
 from pytest_dscore.names import unknown_name
 from pytest_dscore.settings import HoldoutSettings, ModelSettings, Settings
@@ -24,10 +24,6 @@ if TYPE_CHECKING:
 
 #: What each judgement of a test on its hold-out failed for; empty where it passed.
 _USES = pytest.StashKey[list[list[str]]]()
-_MARKED_TWICE = (
-    "@pytest.mark.holdout stands more than once on this test, its class (or a base class) or its module: leave one, or "
-    "write two tests"
-)
 
 
 class HoldoutGates:
@@ -209,8 +205,7 @@ class HoldoutGates:
 
     def _named(self, item: pytest.Item, marker: pytest.Mark) -> str:
         try:
-            if any(sum(mark.name == "holdout" for mark in node.own_markers) > 1 for node in item.listchain()):
-                raise SettingsError(_MARKED_TWICE)
+            refuse_two_marks(item, "holdout")
             return _name_of(marker, self.settings.holdouts)
         except SettingsError as error:
             fail(item, [str(error)])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_dscore.errors import SettingsError
 from pytest_dscore.settings import key_line
 
 if TYPE_CHECKING:
@@ -94,6 +95,15 @@ def location(item: pytest.Item) -> str:
     """``path:line`` of a test, relative to pytest's rootdir."""
     path, line, _ = item.location
     return f"{path}:{line + 1}" if line is not None else str(path)
+
+
+def refuse_two_marks(item: pytest.Item, name: str) -> None:
+    """Raise `SettingsError` where a marker stands twice at one place, as only one of the two could hold."""
+    if any(sum(mark.name == name for mark in node.own_markers) > 1 for node in item.listchain()):
+        raise SettingsError(
+            f"@pytest.mark.{name} stands more than once on this test, its class (or a base class) or its module, and "
+            "only one could hold: leave one, or write two tests"
+        )
 
 
 def without(properties: Iterable[tuple[str, Any]], names: set[str]) -> list[tuple[str, Any]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 
 from pytest_dscore.errors import DScoreError, SettingsError
-from pytest_dscore.gates.items import DeclaredGate, GateItem, Property
+from pytest_dscore.gates.items import DeclaredGate, GateItem, Property, refuse_two_marks
 from pytest_dscore.gates.progress import progress_bar
 from pytest_dscore.gates.recording import Recorder, fail
 from pytest_dscore.gates.workers import threads_here
@@ -33,10 +33,6 @@ _CALLS = {
     "nested_cv": "nested_cv(estimator, param_grid, X, y)",
     "leak_probe": "leak_probe(protocol, X, y, splits) or leak_probe.data(X_train, X_test)",
 }
-_MARKED_TWICE = (
-    "@pytest.mark.nested_cv stands more than once on this test, its class (or a base class) or its module: leave one, "
-    "or write two tests"
-)
 _T = TypeVar("_T")
 
 
@@ -165,8 +161,7 @@ class ProtocolGates:
         if marker is None:
             return protocol_mark({})
         try:
-            if any(sum(mark.name == "nested_cv" for mark in node.own_markers) > 1 for node in item.listchain()):
-                raise SettingsError(_MARKED_TWICE)
+            refuse_two_marks(item, "nested_cv")
             if marker.args:
                 raise SettingsError(f"@pytest.mark.nested_cv takes keywords only: write max_error={marker.args[0]!r}")
             return protocol_mark(marker.kwargs)

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_dscore.errors import DScoreError, SettingsError
 from pytest_dscore.gates.exhibits import exhibit_properties
-from pytest_dscore.gates.items import DeclaredGate, GateItem, Property
+from pytest_dscore.gates.items import DeclaredGate, GateItem, Property, refuse_two_marks
 from pytest_dscore.gates.progress import progress_bar
 from pytest_dscore.gates.recording import Recorder, fail
 from pytest_dscore.gates.workers import threads_here
@@ -154,11 +154,7 @@ class ScoreGates:
 
     def _marked(self, item: pytest.Item, marker: pytest.Mark) -> tuple[str, ModelSettings]:
         try:
-            if any(sum(mark.name == "dscore" for mark in node.own_markers) > 1 for node in item.listchain()):
-                raise SettingsError(
-                    "@pytest.mark.dscore stands more than once on this test, its class (or a base class) or its "
-                    "module, and only one could hold: leave one, or write two tests"
-                )
+            refuse_two_marks(item, "dscore")
             if marker.args:
                 raise SettingsError(f"@pytest.mark.dscore takes keywords only: write model={marker.args[0]!r}")
             return marker_settings(marker.kwargs, self._settings.models, (*OPERATOR_NAMES, *self._operators))

@@ -28,10 +28,15 @@ def in_ci() -> bool:
     return os.environ.get("CI", "").lower() not in ("", "0", "false") or any(os.environ.get(n) for n in _CI_RUNS)
 
 
+def in_a_directory(url: str) -> bool:
+    """Whether a ledger's URL means a directory, neither a git ref nor a database."""
+    return "://" not in url and not url.startswith("git:")
+
+
 def committed_files(root: Path, place: str) -> int:
     """Return how many files the commit checked out at `root` has below a directory; 0 where there is no such thing."""
     found = _git(root, "ls-tree", "-r", "--name-only", "HEAD", "--", place)
-    return len(found.splitlines()) if found and "://" not in place and not place.startswith("git:") else 0
+    return len(found.splitlines()) if found and in_a_directory(place) else 0
 
 
 def git_commit(root: Path) -> str | None:

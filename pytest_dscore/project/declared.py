@@ -151,13 +151,13 @@ def holdout(name: str, settings: HoldoutSettings, root: Path) -> Iterator[Check]
 
 def _ledger(area: str, name: str, settings: HoldoutSettings, root: Path) -> Iterator[Check]:
     from pytest_dscore.holdout.ledger import open_ledger
-    from pytest_dscore.holdout.provenance import in_ci
+    from pytest_dscore.holdout.provenance import in_a_directory, in_ci
 
     url = settings.ledger
     if url.startswith("git:") and shutil.which("git") is None:
         yield Check(area, "missing", "git, in which the ledger is kept", "install git")
         return
-    if in_ci() and not url.startswith("git:") and "://" not in url:
+    if in_ci() and in_a_directory(url):
         fix = 'ledger = "git:refs/dscore/ledger" or a database, unless the job commits the directory'
         yield Check(area, "wrong", "in CI a ledger in a directory is lost with the runner", fix)
     ledger = open_ledger(url, root=root, timeout=10)

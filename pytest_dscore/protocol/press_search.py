@@ -142,7 +142,7 @@ class KernelRidgePress(ClassifierMixin, BaseEstimator):
         values: list[float] = []
 
         def criterion(theta: Floats) -> float:
-            value = self._press(X, targets, theta)
+            value = _press_at(X, targets, theta)
             path.append(np.array(theta))
             values.append(value)
             return value + self.penalty * float(((theta - origin) ** 2).sum())
@@ -157,12 +157,13 @@ class KernelRidgePress(ClassifierMixin, BaseEstimator):
         points, found = np.array(path), np.array(values)
         return points, found, found + self.penalty * ((points - origin) ** 2).sum(axis=1)
 
-    def _press(self, X: Floats, targets: Floats, theta: Floats) -> float:
-        """PRESS at log2 parameters `theta` (ridge first); infinite where the system is singular."""
-        scales = np.broadcast_to(2.0 ** theta[1:], (X.shape[1],))
-        try:
-            residuals = solve_dual(gaussian_kernel(X, X, scales), targets, float(2.0 ** theta[0]))[2]
-        except np.linalg.LinAlgError:
-            return np.inf
-        value = float((residuals**2).sum())
-        return value if np.isfinite(value) else np.inf
+
+def _press_at(X: Floats, targets: Floats, theta: Floats) -> float:
+    """PRESS at log2 parameters `theta` (ridge first); infinite where the system is singular."""
+    scales = np.broadcast_to(2.0 ** theta[1:], (X.shape[1],))
+    try:
+        residuals = solve_dual(gaussian_kernel(X, X, scales), targets, float(2.0 ** theta[0]))[2]
+    except np.linalg.LinAlgError:
+        return np.inf
+    value = float((residuals**2).sum())
+    return value if np.isfinite(value) else np.inf

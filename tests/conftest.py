@@ -7,9 +7,11 @@ from __future__ import annotations
 # module waits for ever on the workers of the first.
 import joblib  # type: ignore[import-untyped]
 import numpy.fft
+import psycopg
 import safetensors.torch
 import scipy.stats
 import sklearn.datasets  # type: ignore[import-untyped]
+import sqlalchemy.dialects.postgresql.psycopg
 import torch
 
 import pytest_dscore.score.api
@@ -21,4 +23,4 @@ pytest_plugins = ["pytester"]
 joblib.Parallel(n_jobs=2, backend="loky")(joblib.delayed(abs)(number) for number in range(2))
 joblib.externals.loky.get_reusable_executor().shutdown(wait=True, kill_workers=True)
 
-__all__ = ["joblib", "numpy", "pytest_dscore", "safetensors", "scipy", "sklearn", "torch"]
+__all__ = ["joblib", "numpy", "psycopg", "pytest_dscore", "safetensors", "scipy", "sklearn", "sqlalchemy", "torch"]

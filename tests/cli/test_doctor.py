@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from pytest_dscore.holdout import provenance
 from pytest_dscore.holdout.ledger import open_ledger
 from pytest_dscore.project.checks import Check, lines
 from tests.cli import examples
@@ -57,7 +56,7 @@ PROTOCOL = '[tool.dscore.protocols.cv]\nestimator = "sklearn.svm:SVC"\ndata = "d
 @pytest.fixture(autouse=True)
 def _alone(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No traces of the machine's own settings, nor of the project's modules."""
-    for name in ("CI", *provenance._CI_RUNS, "PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTEST_DISABLE_PLUGIN_AUTOLOAD"):
+    for name in ("PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTEST_DISABLE_PLUGIN_AUTOLOAD"):
         monkeypatch.delenv(name, raising=False)
     before = set(sys.modules)
     yield

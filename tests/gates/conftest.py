@@ -23,7 +23,7 @@ import pytest_dscore.holdout.ledger.directory
 import pytest_dscore.holdout.ledger.git_ref
 import pytest_dscore.holdout.ledger.sql
 import pytest_dscore.report.terminal  # noqa: F401
-from tests.gates.holdout_project import CI_RUNS, HoldoutProject
+from tests.gates.holdout_project import HoldoutProject
 from tests.gates.project import Project
 
 
@@ -44,10 +44,6 @@ def project(pytester: pytest.Pytester, template: Path, monkeypatch: pytest.Monke
 
 
 @pytest.fixture
-def bench(
-    project: Project, pytester: pytest.Pytester, template: Path, monkeypatch: pytest.MonkeyPatch
-) -> HoldoutProject:
+def bench(project: Project, pytester: pytest.Pytester, template: Path) -> HoldoutProject:
     """A project with a hold-out of 100 examples, `digits-test`, whose ledger is begun, and no model."""
-    for name in ("CI", *CI_RUNS):
-        monkeypatch.delenv(name, raising=False)
     return HoldoutProject(pytester, template)

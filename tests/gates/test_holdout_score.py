@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load
 
 from pytest_dscore.holdout.ledger import HoldoutIdentity, Use, open_ledger
-from tests.gates.holdout_project import CI_RUNS, overfits
+from tests.gates.holdout_project import overfits
 from tests.gates.project import FAILING, PASSING, Project, message, output, properties, section
 
 NAME = "images"
@@ -57,10 +57,8 @@ class Charged(Project):
 
 
 @pytest.fixture
-def charged(project: Project, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Charged:
+def charged(project: Project, pytester: pytest.Pytester) -> Charged:
     del project  # sets the environment
-    for name in ("CI", *CI_RUNS):
-        monkeypatch.delenv(name, raising=False)
     return Charged(pytester, pytester.path)
 
 

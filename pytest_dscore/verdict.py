@@ -52,6 +52,8 @@ class Verdict:
         What the subject is.
     tolerated
         Whether an inconclusive verdict passes.
+    test
+        Id of the test that it was made in, for the terminal; empty until that test is reported.
     """
 
     subject: str
@@ -64,6 +66,7 @@ class Verdict:
     facts: Mapping[str, Any] = field(default_factory=dict)
     kind: Kind = "model"
     tolerated: bool = False
+    test: str = ""
 
     @property
     def failed(self) -> bool:

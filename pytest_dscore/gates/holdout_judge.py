@@ -11,12 +11,12 @@ from typing import Any
 from pytest_dscore.errors import DScoreError
 from pytest_dscore.figure import Figure
 from pytest_dscore.holdout.budget import Budget
-from pytest_dscore.holdout.charging import Charged, feedback_of, within
+from pytest_dscore.holdout.charging import Charged, feedback_of
 from pytest_dscore.holdout.ladder import Ladder
-from pytest_dscore.holdout.ledger import Use
+from pytest_dscore.holdout.ledger import Overlap, Use
 from pytest_dscore.holdout.provenance import in_a_directory, in_ci
 from pytest_dscore.holdout.terms import Terms
-from pytest_dscore.holdout.wording import sentence
+from pytest_dscore.holdout.wording import refused_note, sentence
 from pytest_dscore.report.text import percent
 from pytest_dscore.settings import HoldoutSettings
 from pytest_dscore.verdict import Outcome, Verdict
@@ -153,7 +153,7 @@ def use_verdicts(
 
 
 def _budget(name: str, budget: Budget, figures: dict[str, Figure], facts: dict[str, Any]) -> Verdict:
-    outcome: Outcome = "pass" if within(budget) else "fail"
+    outcome: Outcome = "pass" if budget.holds and not budget.too_many else "fail"
     reason = facts["sentence"] if outcome == "pass" else _overspent(budget, facts["sentence"])
     return Verdict(name, "budget", outcome, reason, budget.epsilon, "accuracy", figures, facts, "holdout")
 
@@ -161,7 +161,7 @@ def _budget(name: str, budget: Budget, figures: dict[str, Figure], facts: dict[s
 def _overspent(budget: Budget, text: str) -> str:
     if not budget.holds:
         return f"{text}: the settings are stricter than when the models were admitted, or branches were merged"
-    return f"{text}; max_uses = {budget.terms.max_uses} is exceeded"
+    return text  # which says that max_uses is exceeded
 
 
 def _accuracy(name: str, settings: HoldoutSettings, answer: Answer, facts: dict[str, Any]) -> Verdict:
@@ -180,6 +180,30 @@ def _other_answers(differing: int) -> list[str]:
         "the model answers otherwise than when it was recorded, with the same weights and code: what is on record is "
         "shown, as a second answer would be one more use"
     ]
+
+
+def other_examples(n: int, related: Sequence[tuple[Overlap, int]]) -> str:
+    """Return what is said of `n` examples that are not those on record, but for some.
+
+    Parameters
+    ----------
+    n
+        Examples now.
+    related
+        What they share with each hold-out on record, and how many examples that one has.
+    """
+    parts = []
+    for found, size in related:
+        count = f"{found.common:,}" if found.exact else f"about {found.common:,}"
+        gone, added = size - found.common, n - found.common
+        parts.append(
+            f"{count} of the {size:,} examples of '{found.name}' are among them, {gone:,} gone, {added:,} added"
+        )
+    return (
+        f"WARNING: these {n:,} examples are not those on record: {'; '.join(parts)}. That is allowed and charges the "
+        "same budget, as no label of a known example changed; one whose values changed counts as gone and added. If "
+        "that was by accident, put them back"
+    )
 
 
 def budget_verdict(name: str, budget: Budget | None, terms: Terms, place: str, changed: Sequence[str] = ()) -> Verdict:
@@ -209,6 +233,7 @@ def budget_facts(budget: Budget, place: str) -> dict[str, Any]:
         "examples": budget.n,
         "models_used": budget.used,
         "models_of_related_holdouts": len(budget.elsewhere),
+        "models_refused": len(budget.refused),
         "effective_models": budget.effective,
         "models_remaining": "unlimited" if budget.limit is None else budget.limit,
         "union_bound_ends_at": "never" if budget.union_end is None else budget.union_end,
@@ -233,6 +258,8 @@ def remarks(budget: Budget, new: int, place: str) -> list[str]:
     warn_at = budget.terms.warn_at
     if warn_at is not None and budget.share_used >= warn_at:
         found.append(f"WARNING: {percent(budget.share_used)} of the budget is used (warn_at = {percent(warn_at)})")
+    if budget.refused:
+        found.append(refused_note(budget))
     if new and in_ci() and in_a_directory(place):
         found.append(
             f"WARNING: this use was recorded in {place} on a CI machine and is lost with it, unless the job commits "

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from pytest_dscore.gates.store import Measured
     from pytest_dscore.holdout.ledger import Ledger
 
-#: What each judgement of a test on its hold-out failed for; empty where it passed.
-_USES = pytest.StashKey[list[list[str]]]()
+#: Whether a test has had anything judged on its hold-out.
+_USED = pytest.StashKey[bool]()
 
 
 class HoldoutGates:
@@ -45,6 +45,7 @@ class HoldoutGates:
         self.recorder = recorder
         self._data: dict[tuple[str, str], HoldoutData | DScoreError] = {}
         self._ledgers: dict[str, Ledger] = {}
+        self._checked: set[str] = set()
         self._charged: dict[tuple[str, str, str], str] = {}
 
     @property
@@ -85,24 +86,21 @@ class HoldoutGates:
             fail(item, ["@pytest.mark.holdout is on a test without the holdout fixture, so nothing would be judged"])
 
     def after_body(self, item: pytest.Item) -> None:
-        """Fail a test that passed without having evaluated anything, or that caught the failure of a use."""
+        """Fail a test that passed without having evaluated anything."""
         marker = item.get_closest_marker("holdout")
         if marker is None or isinstance(item, GateItem):
             return
-        uses = item.stash.get(_USES, [])
-        if not uses:
+        if not item.stash.get(_USED, False):
             name = self._named(item, marker)
             what = "the test passed without evaluating anything on it"
             fail(item, [f"hold-out '{name}': {what}: call holdout.evaluate(model) or holdout.record(...)"])
-        if failed := [reason for reasons in uses for reason in reasons]:
-            fail(item, failed)
 
     def fixture(self, item: pytest.Item) -> Holdout:
         """The value of the ``holdout`` fixture."""
         from pytest_dscore.gates.holdout_use import Holdout
 
         # A rerun of the item begins anew.
-        item.stash[_USES] = []
+        item.stash[_USED] = False
         marker = item.get_closest_marker("holdout")
         if marker is None:
             fail(item, ['the holdout fixture needs @pytest.mark.holdout("NAME") on the test, which names the hold-out'])
@@ -111,7 +109,7 @@ class HoldoutGates:
     def judged(self, item: pytest.Item, verdicts: Sequence[Verdict]) -> None:
         """Record what a use came to, and fail the test where it did not pass."""
         failed = [verdict.reason for verdict in verdicts if verdict.outcome not in ("pass", "report")]
-        item.stash[_USES].append(failed)
+        item.stash[_USED] = True
         self.recorder.record(item, verdicts)
         if failed:
             fail(item, failed)
@@ -157,25 +155,40 @@ class HoldoutGates:
         return found
 
     def ledger(self, name: str) -> Ledger:
-        """The ledger of a hold-out, opened once."""
+        """The ledger of a hold-out, unless another declaration keeps the uses of its examples elsewhere.
+
+        Raises
+        ------
+        DScoreError
+            One does, or the ledger cannot be opened, or the data not be loaded.
+        """
+        from pytest_dscore.holdout.apart import refuse_second_ledger
+
+        if name not in self._checked:
+            urls = {key: one.ledger for key, one in self.settings.holdouts.items()}
+            refuse_second_ledger(name, self.data(name).identity, urls, self._open)
+            self._checked.add(name)
+        return self._open(self.settings.holdouts[name].ledger)
+
+    def _open(self, url: str) -> Ledger:
+        """The ledger at a URL, opened once."""
         from pytest_dscore.holdout.ledger import open_ledger
 
-        url = self.settings.holdouts[name].ledger
         if url not in self._ledgers:
             self._ledgers[url] = open_ledger(url, root=self.settings.root)
         return self._ledgers[url]
 
     def changed(self, name: str) -> list[str]:
         """A remark where a hold-out's examples are not those on record, but share some with them."""
+        from pytest_dscore.gates.holdout_judge import other_examples
+
         identity = self.data(name).identity
-        related = self.ledger(name).related(identity)
-        if any(found.digest == identity.digest for found in related):
+        ledger = self.ledger(name)
+        related = ledger.related(identity)
+        if not related or any(found.digest == identity.digest for found in related):
             return []
-        shared = ", ".join(f"{found.common:,} with '{found.name}'" for found in related)
-        return [
-            f"WARNING: these {identity.n:,} examples are not those on record; they share {shared}, and so its budget. "
-            "If the data changed by accident, put them back"
-        ]
+        sizes = {one.digest: one.n for one in ledger.holdouts()}
+        return [other_examples(identity.n, [(found, sizes[found.digest]) for found in related])]
 
     def terms(self, name: str) -> Any:
         """The terms of a hold-out."""

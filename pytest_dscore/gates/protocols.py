@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 #: How often a test has had something judged by each fixture.
 _USES = pytest.StashKey[dict[str, int]]()
-#: What failed in a test, whether or not the test caught it.
-_FAILED = pytest.StashKey[list[str]]()
 #: What a test that judged nothing has to call.
 _CALLS = {
     "nested_cv": "nested_cv(estimator, param_grid, X, y)",
@@ -118,9 +116,6 @@ class ProtocolGates:
             if (requests(item, fixture) or fixture in uses) and not uses.get(fixture):
                 what = f"the test passed without calling {fixture}, so nothing was judged"
                 fail(item, [f"protocol '{self.subject(item)}': {what}: call {_CALLS[fixture]}"])
-        if caught := item.stash.get(_FAILED, []):
-            # Whatever the test made of the failure, it is one.
-            fail(item, caught)
 
     def nested_cv(self, item: pytest.Item) -> NestedCV:
         """The value of the ``nested_cv`` fixture."""
@@ -139,7 +134,6 @@ class ProtocolGates:
     def _begin(self, item: pytest.Item, fixture: str) -> None:
         """Count the uses of a fixture from 0: a rerun of a test makes its fixtures anew."""
         item.stash.setdefault(_USES, {})[fixture] = 0
-        item.stash[_FAILED] = []
 
     def judged(self, item: pytest.Item, verdict: Verdict, fixture: str = "") -> None:
         """Record a verdict, count the use of a fixture, and fail the test where it is none to pass with."""
@@ -149,9 +143,7 @@ class ProtocolGates:
             item.stash[_USES][fixture] += 1
         self.recorder.record(item, [verdict])
         if verdict.failed:
-            lines = [verdict.reason, *failure_lines(verdict)]
-            item.stash.setdefault(_FAILED, []).extend(lines)
-            fail(item, lines)
+            fail(item, [verdict.reason, *failure_lines(verdict)])
 
     # Parts
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+import unittest
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NoReturn
 
 import pytest
@@ -11,8 +13,8 @@ from pytest_dscore.gates.items import Property, location, without
 from pytest_dscore.verdict import Verdict
 
 _VERDICTS = pytest.StashKey[list[Verdict]]()
-#: Set where a test was failed by the gate rather than by its own body.
-_REFUSED = pytest.StashKey[bool]()
+#: What the gate failed a test for, failure by failure, rather than its own body.
+_FAILED = pytest.StashKey[list[list[str]]]()
 
 
 class Recorder:
@@ -48,7 +50,7 @@ class Recorder:
             report.dscore = [verdict.to_json() for verdict in verdicts]  # type: ignore[attr-defined]
             del item.stash[_VERDICTS]
         crash = getattr(report.longrepr, "reprcrash", None)
-        if crash is not None and item.stash.get(_REFUSED, False):
+        if crash is not None and item.stash.get(_FAILED, None):
             # JUnit readers show little more than the start of the message.
             crash.message = crash.message.removeprefix("Failed: ")
             path, line, _ = item.location
@@ -77,7 +79,33 @@ def _announce_unjudged(item: pytest.Item) -> None:
 
 def fail(item: pytest.Item, lines: Sequence[str]) -> NoReturn:
     """Fail a test with these lines and its place, without a traceback of ours."""
-    item.stash[_REFUSED] = True
+    item.stash.setdefault(_FAILED, []).append([*lines])
     if not any(name.startswith("dscore.") for name, _ in item.user_properties):
         _announce_unjudged(item)
-    raise pytest.fail.Exception("\n".join([*lines, location(item)]), pytrace=False) from None
+    raise _failure(item, lines) from None
+
+
+def _failure(item: pytest.Item, lines: Sequence[str]) -> pytest.fail.Exception:
+    return pytest.fail.Exception("\n".join([*lines, location(item)]), pytrace=False)
+
+
+@contextmanager
+def failures_stand(item: pytest.Item) -> Iterator[None]:
+    """Fail a phase of a test whose own code caught what the gate failed it for, whether it then passed or was skipped.
+
+    Without that a run could pass although a use of a hold-out was refused.
+    """
+    failed = item.stash.setdefault(_FAILED, [])
+    earlier = len(failed)
+
+    def caught() -> list[str]:
+        return [line for lines in failed[earlier:] for line in lines]
+
+    try:
+        yield
+    except (pytest.skip.Exception, pytest.xfail.Exception, unittest.SkipTest):
+        if lines := caught():
+            raise _failure(item, lines) from None
+        raise
+    if lines := caught():
+        raise _failure(item, lines)

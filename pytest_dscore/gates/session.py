@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Generator, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -14,7 +15,7 @@ from pytest_dscore.errors import SettingsError
 from pytest_dscore.gates.holdouts import HoldoutGates
 from pytest_dscore.gates.items import DeclaredGate, GateItem, ProjectFile, is_project_file
 from pytest_dscore.gates.protocols import ProtocolGates
-from pytest_dscore.gates.recording import Recorder
+from pytest_dscore.gates.recording import Recorder, failures_stand
 from pytest_dscore.gates.scores import SHARED, ScoreGates
 from pytest_dscore.names import OPERATOR_NAMES
 from pytest_dscore.requested import is_gate
@@ -113,19 +114,30 @@ class GateSession:
     # Judging
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
+        with failures_stand(item):
+            return (yield)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
         for gates in self._gates:
             gates.before_body(item)
-        result = yield
+        with failures_stand(item):
+            result = yield
         for gates in self._gates:
             gates.after_body(item)
         return result
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, object, object]:
+        with failures_stand(item):
+            return (yield)
 
     # Reporting
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        verdicts = [Verdict.from_json(data) for data in getattr(report, "dscore", ())]
+        verdicts = [replace(Verdict.from_json(data), test=report.nodeid) for data in getattr(report, "dscore", ())]
         self._verdicts += verdicts
         if verdicts and report.nodeid.startswith("pyproject.toml::"):
             self._judged.add(report.nodeid)

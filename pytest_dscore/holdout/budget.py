@@ -24,7 +24,9 @@ from pytest_dscore.holdout.terms import Terms
 
 #: Stands for an epsilon where none is declared, and only what does not depend on it is asked.
 _ANY_EPSILON = 0.5
-_HIDDEN = "scores are hidden, so error rates of 50 % and models that are not alike are supposed"
+_WORST = "error rates of 50 % and models that are not alike are supposed"
+_HIDDEN = f"scores are hidden, so {_WORST}"
+_REFUSED = f"nothing was shown of the models refused, so {_WORST}"
 
 
 @dataclass(frozen=True)
@@ -36,24 +38,41 @@ class Budget:
     terms
         Its terms.
     own
-        Uses of this hold-out, at least one, in the order of the record.
+        Uses of this hold-out whose answers were shown, in the order of the record; none only where there are refused
+        ones and none `elsewhere`.
     elsewhere
-        Uses of other hold-outs that share examples with it. Each is charged at the union price, as one more model on
-        this hold-out: their outcomes are of other examples, so nothing is known of how similar they are.
+        Such uses of other hold-outs that share examples with it. Each is charged at the union price, as one more model
+        on this hold-out: their outcomes are of other examples, so nothing is known of how similar they are.
+    refused
+        Uses of either that were refused for their own outcomes. Their scores are not among those that must hold, but
+        whether a model is refused depends on its score: who tries models until one is admitted gets a lucky one. So no
+        model is admitted unless the refused ones would be within the budget too, at the union price and, as nothing
+        shown may depend on their outcomes, for the worst error rate, 1/2.
     """
 
     terms: Terms
     own: tuple[Use, ...]
     elsewhere: tuple[Use, ...] = ()
+    refused: tuple[Use, ...] = ()
+
+    @property
+    def uses(self) -> tuple[Use, ...]:
+        """All of them."""
+        return (*self.own, *self.elsewhere, *self.refused)
 
     @property
     def n(self) -> int:
-        """Examples."""
-        return self.own[0].n
+        """Examples; the least where none of this hold-out's own uses was shown."""
+        return self.own[0].n if self.own else min(use.n for use in self.uses)
 
     @property
     def used(self) -> int:
         """Models charged."""
+        return len(self.own) + len(self.elsewhere) + len(self.refused)
+
+    @property
+    def shown(self) -> int:
+        """Models whose answers were shown."""
         return len(self.own) + len(self.elsewhere)
 
     @property
@@ -74,6 +93,11 @@ class Budget:
         asked = self.adaptive and self.terms.feedback != "exact"
         return asked or any(use.score_hidden for use in (*self.own, *self.elsewhere))
 
+    @property
+    def _blind(self) -> bool:
+        """Whether figures are for the worst case: nothing is known that may be used."""
+        return self.hidden or not self.own or bool(self.adaptive and self.refused)
+
     @cached_property
     def analysis(self) -> Analysis:
         """The analysis of this hold-out's own uses, at their part of delta."""
@@ -81,7 +105,7 @@ class Budget:
         return analyse(
             outcomes_of(self.own),
             epsilon=kind.epsilon or _ANY_EPSILON,
-            delta=kind.delta * len(self.own) / self.used,
+            delta=kind.delta * len(self.own) / self.shown,
             bound=kind.bound,
             mode=kind.mode,
             feedback=kind.feedback,
@@ -90,12 +114,12 @@ class Budget:
 
     @cached_property
     def _tails(self) -> tuple[float, ...]:
-        """Each model's own probability of overfitting, in the order of `own`, then `elsewhere`."""
-        return self._tails_of((*self.own, *self.elsewhere))
+        """Each model's own probability of overfitting, in the order of `uses`."""
+        return self._tails_of(self.uses)
 
     def _tails_of(self, uses: Sequence[Use]) -> tuple[float, ...]:
         """Return each use's own probability of overfitting, were its error rate that on this hold-out."""
-        rates = [(use.wrong, use.n) for use in uses]
+        rates = [(1, 2) if use.refused else (use.wrong, use.n) for use in uses]
         each = {
             rate: failure_probability(k=1, n=self.n, epsilon=self.epsilon, error=Fraction(*rate), bound="union")
             for rate in set(rates)
@@ -107,7 +131,8 @@ class Budget:
 
         Adaptive: as `analyse` does, the error rate nearest to 1/2 and the least similarity seen stand for models that
         were never asked. Hidden scores are stood for by the worst case, as a figure made of them would tell them: error
-        rates of 1/2, and no similarity, which leaves the union bound. Otherwise the means.
+        rates of 1/2, and no similarity, which leaves the union bound. So are adaptive models where some were refused,
+        and where none was shown. Otherwise the means.
         """
         kind = self.terms
         shared = {
@@ -116,7 +141,7 @@ class Budget:
             "feedback": kind.feedback,
             "ladder_step": kind.epsilon or _ANY_EPSILON,
         }
-        if self.hidden:
+        if self._blind:
             return shared | {"error": Fraction(1, 2), "similarity": 0.0, "bound": "union"}
         matrix = self.analysis.similarity
         pairs = matrix[np.triu_indices(len(matrix), 1)]
@@ -131,10 +156,21 @@ class Budget:
 
     @cached_property
     def failure_probability(self) -> float:
-        """Bound on the probability that any score is off by the declared epsilon."""
-        if self.adaptive or self.hidden:
+        """Bound on the probability that any score that was shown is off by the declared epsilon."""
+        if not self.shown:
+            return 0.0
+        if self.adaptive or self._blind:
+            return failure_probability(k=self.shown, epsilon=self.epsilon, **self.planned())
+        return min(1.0, self._own_failure + math.fsum(self._tails[len(self.own) : self.shown]))
+
+    @cached_property
+    def committed(self) -> float:
+        """The same with the refused models, by which the next ones are admitted."""
+        if not self.refused:
+            return self.failure_probability
+        if self._blind:
             return failure_probability(k=self.used, epsilon=self.epsilon, **self.planned())
-        return min(1.0, self._own_failure + math.fsum(self._tails[len(self.own) :]))
+        return min(1.0, self.failure_probability + math.fsum(self._tails[self.shown :]))
 
     @property
     def _own_failure(self) -> float:
@@ -143,15 +179,25 @@ class Budget:
 
     @cached_property
     def tolerance(self) -> float:
-        """The smallest epsilon that still holds for all of them, with probability 1 - delta."""
-        if self.adaptive or self.hidden:
-            return tolerance(k=self.used, delta=self.terms.delta, **self.planned())
+        """The smallest epsilon that still holds for all that were shown, with probability 1 - delta."""
+        if not self.shown:
+            return 0.0
+        if self.adaptive or self._blind:
+            return tolerance(k=self.shown, delta=self.terms.delta, **self.planned())
         own = self._own_tolerance
         if not self.elsewhere:
             return own
-        rest = self.terms.delta * len(self.elsewhere) / self.used
-        nearest = min((Fraction(use.wrong, use.n) for use in self.elsewhere), key=lambda p: abs(p - Fraction(1, 2)))
+        rest = self.terms.delta * len(self.elsewhere) / self.shown
+        rates = [Fraction(1, 2) if use.refused else Fraction(use.wrong, use.n) for use in self.elsewhere]
+        nearest = min(rates, key=lambda p: abs(p - Fraction(1, 2)))
         return max(own, tolerance(k=len(self.elsewhere), n=self.n, delta=rest, error=nearest, bound="union"))
+
+    @property
+    def committed_tolerance(self) -> float:
+        """The epsilon from which on the refused models are within the budget with the others."""
+        if self._blind:
+            return tolerance(k=self.used, delta=self.terms.delta, **self.planned())
+        return Budget(self.terms, self.own, (*self.elsewhere, *self.refused)).tolerance
 
     @property
     def _own_tolerance(self) -> float:
@@ -160,21 +206,33 @@ class Budget:
 
     @cached_property
     def effective(self) -> float:
-        """Effective number of models; those elsewhere, and all whose scores are hidden, count in full."""
-        return float(self.used) if self.hidden else self.analysis.effective_models + len(self.elsewhere)
+        """Effective number of models; those elsewhere, refused, and all whose scores are hidden, count in full."""
+        if self.hidden or not self.own:
+            return float(self.used)
+        return self.analysis.effective_models + self.used - len(self.own)
 
     @property
     def holds(self) -> bool:
-        """Whether the declared epsilon still holds."""
+        """Whether the declared epsilon still holds for all that was shown."""
         return self.failure_probability <= self.terms.delta
+
+    @property
+    def admits(self) -> bool:
+        """Whether it would still hold with the refused models, so that all of them may be shown; and `max_uses`."""
+        return self.committed <= self.terms.delta and not self.too_many
+
+    @property
+    def too_many(self) -> bool:
+        """Whether they are more than `max_uses`."""
+        return self.terms.max_uses is not None and self.used > self.terms.max_uses
 
     @cached_property
     def remaining(self) -> int | None:
         """How many more models like those so far there may be by the bound; None where there is no limit."""
-        kind, left = self.terms, self.terms.delta - self.failure_probability
+        kind, left = self.terms, self.terms.delta - self.committed
         if left < 0:
             return 0
-        if self.adaptive or self.hidden or kind.bound == "naive-bayes":
+        if self.adaptive or self._blind or kind.bound == "naive-bayes":
             # One model alone says nothing of how similar the next one will be.
             planned = self.planned("union" if len(self.own) == 1 else None)
             total = max_models(epsilon=self.epsilon, delta=kind.delta, **planned)
@@ -184,7 +242,7 @@ class Budget:
             union = self.union_end
             return None if union is None else max(0, math.floor(union * self.used / self.effective) - self.used)
         if kind.bound in ("union", "theorem-2") or len(self.own) == 1:
-            return _quotient(left, self.failure_probability / self.used)
+            return _quotient(left, self.failure_probability / self.shown)
         spent = math.fsum(self._tails[len(self.own) :])
         deviation = GrowingTree(self.n, self.epsilon).deviation
         mixture = models_by_anchor(outcomes_of(self.own), self.analysis.similarity, deviation, kind.delta - spent)
@@ -201,7 +259,7 @@ class Budget:
     def union_end(self) -> int | None:
         """After how many models the plain union bound ends; None where it never does."""
         kind = self.terms
-        if self.adaptive or self.hidden:
+        if self.adaptive or self._blind:
             total = max_models(epsilon=self.epsilon, delta=kind.delta, **self.planned("union"))
             return None if total >= MOST_MODELS else total
         spent = np.cumsum(self._tails)
@@ -226,12 +284,14 @@ class Budget:
     @property
     def method(self) -> str:
         """Which bound was smallest."""
-        return "union" if self.hidden else self.analysis.method
+        return "union" if self._blind else self.analysis.method
 
     @property
     def note(self) -> str:
         """Assumption or fallback in words, empty where there is none."""
-        return _HIDDEN if self.hidden else self.analysis.note
+        if self.hidden:
+            return _HIDDEN
+        return _REFUSED if self._blind else self.analysis.note
 
     @property
     def effective_note(self) -> str:
@@ -239,14 +299,22 @@ class Budget:
         return ""
 
     def until(self, k: int) -> Budget:
-        """Return the budget after the first k uses, those elsewhere last."""
-        own = self.own[:k]
-        return Budget(self.terms, own, self.elsewhere[: k - len(own)])
+        """Return the budget of the first k of `uses`."""
+        own, rest = self.own[:k], max(0, k - len(self.own))
+        return Budget(self.terms, own, self.elsewhere[:rest], self.refused[: max(0, k - self.shown)])
 
     @property
     def mode_statement(self) -> str:
         """One sentence on non-adaptive or adaptive use."""
         return describe_mode(self.terms.mode, self.terms.feedback)
+
+
+def parts(uses: Sequence[Use], holdout: str) -> tuple[tuple[Use, ...], tuple[Use, ...], tuple[Use, ...]]:
+    """Return uses of the hold-out with this digest, of others that share examples with it, and those refused."""
+    shown = [use for use in uses if not use.refused]
+    own = tuple(use for use in shown if use.holdout == holdout)
+    elsewhere = tuple(use for use in shown if use.holdout != holdout)
+    return own, elsewhere, tuple(use for use in uses if use.refused)
 
 
 def outcomes_of(uses: Sequence[Use]) -> PackedOutcomes:

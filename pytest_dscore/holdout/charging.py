@@ -5,15 +5,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
 from pytest_dscore.errors import DScoreError
-from pytest_dscore.holdout.budget import Budget
-from pytest_dscore.holdout.ledger import HoldoutIdentity, Ledger, LedgerMissing, Recorded, Use, UseRefused
-from pytest_dscore.holdout.planning import CouplingWarning, failure_probability, tolerance
-from pytest_dscore.holdout.running import running_budget
+from pytest_dscore.holdout.budget import Budget, parts
+from pytest_dscore.holdout.ledger import REFUSED, HoldoutIdentity, Ledger, LedgerMissing, Recorded, Use, UseRefused
+from pytest_dscore.holdout.planning import CouplingWarning, failure_probability
+from pytest_dscore.holdout.running import RunningBudget, running_budget
 from pytest_dscore.holdout.terms import Terms
 from pytest_dscore.holdout.wording import sentence
 from pytest_dscore.report.text import percent, percent_above
@@ -69,29 +69,69 @@ def charge(
     Raises
     ------
     UseRefused
-        The budget does not allow them; nothing was written, and no score may be shown.
+        The budget does not allow them, and no score may be shown. Where there was no room whatever their outcomes,
+        nothing was written; where it was for their outcomes, they are on record as refused, and count.
     LedgerError
         The ledger is missing, damaged, or cannot be reached.
     """
     require_begun(ledger, holdout, terms)
-
-    admitted: list[Budget] = []
-
-    def admit(existing: Sequence[Use], new: Sequence[Use]) -> str:
-        _refuse_richer_feedback(terms, existing)
-        after = _budget(terms, holdout, [*existing, *new], cache)
-        if not within(after):
-            raise UseRefused(refusal(terms, _budget_if_any(terms, holdout, existing, cache), after, len(new)))
-        admitted.append(after)
-        own = [use for use in existing if use.holdout == holdout.digest]
-        return f"{feedback_of(terms)}; {shown(own, new)}"
-
     if not uses:
         raise DScoreError("no use was given to charge for")
+    admission = _Admission(terms, holdout, shown, cache)
     with coupling_explained():
-        recorded = ledger.record_all(uses, holdout, admit)
-        found = admitted[-1] if admitted else _budget(terms, holdout, ledger.uses(holdout), cache)
+        recorded = ledger.record_all(uses, holdout, admission)
+        if admission.refusal:
+            raise UseRefused(admission.refusal)
+        found = admission.after or _budget(terms, holdout, ledger.uses(holdout), cache)
+        if any(one.use.refused for one in recorded) and not found.admits:
+            raise UseRefused(_still_refused(terms, found, recorded))
     return Charged(recorded, found)
+
+
+class _Admission:
+    """Decides, in one step with the record, whether uses are admitted; called by the ledger.
+
+    What is decided before the outcomes are looked at tells nothing of them and leaves no trace. A refusal that depends
+    on them tells something: whoever tries models until one is admitted gets one that was lucky. So it is put on record,
+    with nothing shown, and counts from then on.
+    """
+
+    def __init__(self, terms: Terms, holdout: HoldoutIdentity, shown: Shown, cache: Path | None) -> None:
+        self._terms, self._holdout, self._shown, self._cache = terms, holdout, shown, cache
+        #: The budget with the uses, where they are admitted.
+        self.after: Budget | None = None
+        #: Why they are refused although on record; empty where they are not.
+        self.refusal = ""
+
+    def __call__(self, existing: Sequence[Use], new: Sequence[Use]) -> str:
+        """Return the verdict to record, or raise `UseRefused` where nothing is to be recorded."""
+        terms, self.after, self.refusal = self._terms, None, ""  # the ledger may ask again, when another was faster
+        _refuse_richer_feedback(terms, existing)
+        after = self._budget([*existing, *new])
+        before = self._before(after, existing, len(new))
+        if after.too_many:
+            raise UseRefused(_too_many(terms, before, len(new)))
+        if before is not None and before.limit is not None and before.limit < len(new):
+            raise UseRefused(_no_room(terms, before, len(new)))
+        if after.admits:
+            self.after = after
+            own = [use for use in existing if use.holdout == self._holdout.digest]
+            return f"{feedback_of(terms)}; {self._shown(own, new)}"
+        if after.hidden:  # for then it is the number of models that decides
+            raise UseRefused(_refused(terms, before, after, len(new)))
+        verdict = f"{REFUSED}nothing shown"
+        with_them = self._budget([*existing, *(replace(use, verdict=verdict) for use in new)])
+        self.refusal = _refused(terms, before, with_them, len(new))
+        return verdict
+
+    def _budget(self, uses: Sequence[Use]) -> Budget:
+        return _budget(self._terms, self._holdout, uses, self._cache)
+
+    def _before(self, after: Budget, existing: Sequence[Use], new: int) -> Budget | None:
+        """Return the budget without the new uses, the last of the own ones."""
+        if isinstance(after, RunningBudget):  # which has the costs at hand
+            return after.of_first(len(after.own) - new)
+        return self._budget(existing) if existing else None
 
 
 def budget_on_record(
@@ -111,11 +151,6 @@ def budget_on_record(
     uses = ledger.uses(holdout)
     _refuse_richer_feedback(terms, uses)
     return _budget_if_any(terms, holdout, uses, cache)
-
-
-def within(budget: Budget) -> bool:
-    """Whether uses are within the bound and within max_uses."""
-    return budget.holds and (budget.terms.max_uses is None or budget.used <= budget.terms.max_uses)
 
 
 def require_begun(ledger: Ledger, holdout: HoldoutIdentity, terms: Terms) -> None:
@@ -139,37 +174,79 @@ def feedback_of(terms: Terms) -> str:
     return terms.feedback if terms.mode == "adaptive" else "exact"
 
 
-def refusal(terms: Terms, before: Budget | None, after: Budget, new: int) -> str:
-    """Return why `new` more uses are refused.
+def _head(terms: Terms) -> str:
+    return f"hold-out '{terms.name}': refused, no score is shown. "
+
+
+def _models(new: int) -> str:
+    return "this model" if new == 1 else f"these {new} queries"
+
+
+def _too_many(terms: Terms, before: Budget | None, new: int) -> str:
+    used = 0 if before is None else before.used
+    return (
+        f"{_head(terms)}max_uses = {terms.max_uses:,}, {used:,} are used, and {_models(new)} would exceed it: {_GO_ON}"
+    )
+
+
+def _no_room(terms: Terms, before: Budget, new: int) -> str:
+    """Return why uses are refused whatever their outcomes."""
+    clean = "" if new == 1 else ", or charge = 'clean'"
+    enough = f" (+-{percent_above(before.committed_tolerance)} would do)" if before.refused else ""
+    return (
+        f"{_head(terms)}There is no room for {_models(new)}; {sentence(before, terms.name)}: "
+        f"declare a larger epsilon{enough}{clean}, or {_GO_ON}"
+    )
+
+
+def _refused(terms: Terms, before: Budget | None, after: Budget, new: int) -> str:
+    """Return why uses are refused for their outcomes, in words that tell nothing more of them.
 
     Parameters
     ----------
     terms
         What the project declares.
-    before, after
-        The budget without and with them.
+    before
+        The budget without them; None where there was no use.
+    after
+        The budget with them as refused, or one in which all scores are hidden.
     new
         How many they are.
     """
-    models = "this model" if new == 1 else f"these {new} queries"
-    head = f"hold-out '{terms.name}': refused, no score is shown. "
-    if terms.max_uses is not None and after.used > terms.max_uses:
-        used = 0 if before is None else before.used
-        return f"{head}max_uses = {terms.max_uses:,}, {used:,} are used, and {models} would exceed it: {_GO_ON}"
     assert terms.epsilon is not None
     limit = f"+-{percent(terms.epsilon)} would no longer hold with probability {percent(1 - terms.delta)}"
+    enough = f"+-{percent_above(after.committed_tolerance)} would do"
+    noted = "" if after.hidden else f" {_on_record(new)}"
     if before is None:
         # For error rates of 0.5: what holds for the model refused would tell its own.
         alone = failure_probability(k=1, n=after.n, epsilon=terms.epsilon, error=0.5, bound="union")
-        enough = tolerance(k=new, n=after.n, delta=terms.delta, error=0.5, bound="union")
         return (
-            f"{head}With {models}, the first, {limit} on {after.n:,} examples (one model alone is off by more with "
-            f"probability up to {percent(alone)}): declare a larger epsilon (+-{percent_above(enough)} would do for an "
-            "error rate of 50 %) or take more examples, see `dscore holdout plan`"
+            f"{_head(terms)}With {_models(new)}, the first, {limit} on {after.n:,} examples (one model alone is off by "
+            f"more with probability up to {percent(alone)}).{noted} Declare a larger epsilon ({enough}) or take more "
+            "examples, see `dscore holdout plan`"
         )
-    unlike = " (the forecast is for models like those so far)" if before.limit is None or before.limit >= new else ""
-    ways = "declare a larger epsilon, " if new == 1 else "declare a larger epsilon or charge = 'clean', "
-    return f"{head}With {models}, {limit}; {sentence(before, terms.name)}{unlike}: {ways}or {_GO_ON}"
+    return (
+        f"{_head(terms)}With {_models(new)}, {limit}; {sentence(before, terms.name)} (the forecast is for models like "
+        f"those so far).{noted} Declare a larger epsilon ({enough}), or {_GO_ON}"
+    )
+
+
+def _on_record(new: int) -> str:
+    return (
+        f"{'It is' if new == 1 else 'They are'} on record as refused, and no other model is admitted unless "
+        f"{'it' if new == 1 else 'they'} would fit as well: a refusal tells a little of a score, and whoever tries "
+        "models until one is admitted gets a lucky one."
+    )
+
+
+def _still_refused(terms: Terms, found: Budget, recorded: Sequence[Recorded]) -> str:
+    before = [one.use for one in recorded if one.use.refused]
+    part = f"{len(before)} of " if len(before) < len(recorded) else ""
+    queries = "this model was" if len(recorded) == 1 else f"{part}these {len(recorded)} queries were"
+    return (
+        f"{_head(terms)}On {before[0].when[:10]} {queries} refused; {sentence(found, terms.name)}: declare a larger "
+        f"epsilon (+-{percent_above(found.committed_tolerance)} would do) or {_GO_ON}"
+    )
 
 
 @contextmanager
@@ -189,18 +266,17 @@ def _budget(terms: Terms, holdout: HoldoutIdentity, uses: Sequence[Use], cache: 
 
     Where all were of other hold-outs that share examples with this one, the largest of them stands for it.
     """
-    own = tuple(use for use in uses if use.holdout == holdout.digest)
-    if not own:
-        other = max(uses, key=lambda use: use.n).holdout
-        own = tuple(use for use in uses if use.holdout == other)
-    chosen = own[0].holdout
-    return running_budget(terms, own, tuple(use for use in uses if use.holdout != chosen), cache)
+    own, elsewhere, refused = parts(uses, holdout.digest)
+    if not own and elsewhere:
+        own, elsewhere, refused = parts(uses, max(elsewhere, key=lambda use: use.n).holdout)
+    return running_budget(terms, own, elsewhere, refused, cache)
 
 
 def _refuse_richer_feedback(terms: Terms, existing: Sequence[Use]) -> None:
     """Refuse where earlier uses showed more than the feedback that is counted now."""
     feedback = feedback_of(terms)
-    richer = [use for use in existing if feedback != "exact" and not use.verdict.startswith(f"{feedback}; ")]
+    poorer = (f"{feedback}; ", REFUSED)
+    richer = [use for use in existing if feedback != "exact" and not use.verdict.startswith(poorer)]
     if richer:
         raise UseRefused(
             f"hold-out '{terms.name}': refused, no score is shown. {len(richer):,} of {len(existing):,} uses on record "

@@ -89,21 +89,21 @@ class RunningBudget(Budget):
             return super()._tails
         logs = np.logaddexp(*self.costs.alone.T)
         own = [tails.probability(tails.round_up(float(log))) for log in logs]
-        return (*own, *self._tails_of(self.elsewhere))
+        return (*own, *self._tails_of((*self.elsewhere, *self.refused)))
 
     @cached_property
     def effective(self) -> float:
         """Models that would cost the same at the union price; those elsewhere count in full."""
         own, total = len(self.own), math.fsum(self._tails[: len(self.own)])
         like = math.exp(self._log_bound - math.log(total)) * own if total > 0 else 1.0
-        return min(max(1.0, like), own) + len(self.elsewhere)
+        return min(max(1.0, like), own) + self.used - own
 
     @cached_property
     def remaining(self) -> int | None:
         """How many more models like those so far there may be by the bound; None where there is no limit."""
-        left = self.terms.delta - self.failure_probability
+        left = self.terms.delta - self.committed
         if self.costing is None or self.costs is None or left < 0:
-            return 0 if left < 0 else _quotient(left, self.failure_probability / self.used)
+            return 0 if left < 0 else _quotient(left, self.failure_probability / self.shown)
         spent = math.fsum(self._tails[len(self.own) :])
         mixture = _mixture(self.costing, self.costs, self.terms.delta - spent)
         linear = _quotient(left, self._cost()) or 0
@@ -112,7 +112,7 @@ class RunningBudget(Budget):
     @property
     def _own_tolerance(self) -> float:
         """The smallest epsilon at which the bound with the same tree and anchor is at most the own part of delta."""
-        target, n = math.log(self.terms.delta * len(self.own) / self.used), self.n
+        target, n = math.log(self.terms.delta * len(self.own) / self.shown), self.n
         costing, costs = self.costing, self.costs
         wrong = np.array([use.wrong for use in self.own]) if costs is None else costs.wrong
         top = first_between(lambda m: tails.round_up_sum(log_union(wrong, n, m)), target, 0, n + 1)
@@ -122,16 +122,27 @@ class RunningBudget(Budget):
         return least_epsilon(m, n)
 
     def until(self, k: int) -> Budget:
-        """Return the budget after the first k uses, those elsewhere last."""
-        own = self.own[:k]
-        if len(own) <= FEW:
-            return super().until(k)
-        costs = None if self.costs is None else self.costs.first(len(own))
-        return replace(self, own=own, elsewhere=self.elsewhere[: k - len(own)], costs=costs)
+        """Return the budget of the first k of `uses`."""
+        return self._with(super().until(k))
+
+    def of_first(self, k: int) -> Budget:
+        """Return the budget without all but the first k of `own`."""
+        return self._with(Budget(self.terms, self.own[:k], self.elsewhere, self.refused))
+
+    def _with(self, full: Budget) -> Budget:
+        """Return the same budget, whose own uses are the first of these, with their costs."""
+        if len(full.own) <= FEW:
+            return full
+        costs = None if self.costs is None else self.costs.first(len(full.own))
+        return replace(self, own=full.own, elsewhere=full.elsewhere, refused=full.refused, costs=costs)
 
 
 def running_budget(
-    terms: Terms, own: Sequence[Use], elsewhere: Sequence[Use] = (), cache: Path | None = None
+    terms: Terms,
+    own: Sequence[Use],
+    elsewhere: Sequence[Use] = (),
+    refused: Sequence[Use] = (),
+    cache: Path | None = None,
 ) -> Budget:
     """Return the budget of a hold-out, in well under a second for ten thousand models of which all but one are kept.
 
@@ -144,9 +155,11 @@ def running_budget(
     terms
         The hold-out's terms.
     own
-        Uses of this hold-out, at least one, in the order of the record.
+        Uses of this hold-out, in the order of the record.
     elsewhere
         Uses of hold-outs that share examples with it.
+    refused
+        Uses of either that were refused.
     cache
         A directory in which costs are kept from run to run, see `kept_costs`; it is made if need be. None: they
         are computed anew. Where it cannot be written they are not kept, and nothing else happens.
@@ -156,18 +169,18 @@ def running_budget(
     Budget
         A `RunningBudget` where one serves.
     """
-    own, elsewhere = tuple(own), tuple(elsewhere)
-    full = Budget(terms, own, elsewhere)
+    own, elsewhere, refused = tuple(own), tuple(elsewhere), tuple(refused)
+    full = Budget(terms, own, elsewhere, refused)
     if len(own) <= FEW or terms.epsilon is None or terms.mode == "adaptive" or full.hidden:
         return full
     if terms.bound == "union":
-        return RunningBudget(terms, own, elsewhere)
+        return RunningBudget(terms, own, elsewhere, refused)
     if terms.bound not in _TREE_BOUNDS:
         return full
     costing = Costing(outcomes_of(own), GrowingTree(full.n, terms.epsilon).deviation, terms.delta)
     kept = Kept(cache, own, costing)
-    running = RunningBudget(terms, own, elsewhere, costing, kept.costs())
-    return running if running.holds and running.remaining != 0 else full
+    running = RunningBudget(terms, own, elsewhere, refused, costing, kept.costs())
+    return running if running.committed <= terms.delta and running.remaining != 0 else full
 
 
 def _mixture(costing: Costing, costs: Costs, left: float) -> float:

@@ -200,7 +200,7 @@ def _on_record(area: str, name: str, found: Found) -> Check:
 
     if found.retired is not None:
         return Check(area, "wrong", f"it was retired: {found.retired.why}", "collect new examples")
-    if not found.budget.own:
+    if not found.budget.uses:
         return Check(area, "ok", _UNUSED)
     said = sentence(found.budget, name)
     if not found.budget.holds:

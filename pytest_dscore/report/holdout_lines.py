@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pytest_dscore.report.text import percent, shortened, table, wrapped
+from pytest_dscore.report.text import model_name, percent, shortened, table, wrapped
 from pytest_dscore.verdict import Verdict
 
 
@@ -20,27 +20,28 @@ def holdout_lines(verdicts: Iterable[Verdict]) -> list[str]:
     for verdict in verdicts:
         groups.setdefault(verdict.subject, []).append(verdict)
     rows = [row for name, group in groups.items() for row in _rows(name, group)]
-    lines = table(("hold-out", "use", "accuracy", "all hold within", "verdict"), rows) if rows else []
+    lines = table(_HEAD, rows, narrowest=12) if rows else []
     for name, group in groups.items():
         lines += ["", *_state(name, group)]
     return lines
 
 
-def _rows(name: str, group: Sequence[Verdict]) -> list[tuple[str, str, str, str, str]]:
-    rows = []
+def _rows(name: str, group: Sequence[Verdict]) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
     seen: set[tuple[object, ...]] = set()
     for verdict in group:
-        # The same use in several tests is one row.
+        # The same use in several tests is one row; one that was refused has no name yet, and is as many as there are.
         facts = verdict.facts
         use = (facts.get("model_fingerprint"), facts.get("new"), verdict.gate, verdict.threshold, verdict.outcome)
-        if use in seen:
+        if use in seen and use[0] is not None:
             continue
         seen.add(use)
         figure = verdict.figures.get("accuracy")
         shown = f"{figure.value:.3f}" if figure else "-"
         interval = f"[{figure.lower:.3f}, {figure.upper:.3f}]" if figure else "-"
         limit = "" if verdict.gate == "budget" else f" (>= {verdict.threshold:g})"
-        rows.append((shortened(name), _use(verdict), shown, interval, f"{_LABELS[verdict.outcome]}{limit}"))
+        outcome = f"{_LABELS[verdict.outcome]}{limit}"
+        rows.append((shortened(name), _use(verdict), shown, interval, outcome, _who(verdict)))
     return rows
 
 
@@ -50,6 +51,14 @@ def _use(verdict: Verdict) -> str:
     return "new" if verdict.facts["new"] else "on record"
 
 
+def _who(verdict: Verdict) -> str:
+    """The model as the ledger names it; the test, where nothing was put on record."""
+    model = model_name(verdict.facts.get("model_fingerprint", ""))
+    file, _, test = verdict.test.partition("::")
+    return model or ("the budget" if file == "pyproject.toml" else test) or "-"
+
+
+_HEAD = ("hold-out", "use", "accuracy", "all hold within", "verdict", "model or test")
 _LABELS = {"pass": "pass", "fail": "FAIL", "error": "ERROR", "report": "-"}
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import zip_longest
 
 WIDTH = 80
+FOLD = 20
 _TIE = "\x00"  # stands for a blank at which no line is broken; `plain` lets none through
 
 
@@ -25,7 +28,11 @@ def wrapped(text: str, first: str = "", later: str | None = None) -> list[str]:
 
 
 def table(
-    head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = (), narrowest: int = 28
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    right: Sequence[int] = (),
+    narrowest: int = 28,
+    folded: int | None = None,
 ) -> list[str]:
     """Return a table whose last column is text, wrapped into what the others leave of 80 columns.
 
@@ -39,27 +46,41 @@ def table(
         Columns set to the right.
     narrowest
         Where less than this is left to the last column, it goes on lines of its own.
+    folded
+        A column of names that may be long: what does not fit into `FOLD` characters stands below, so nothing is cut.
     """
-    rows = [[plain(cell) for cell in row] for row in rows]
+    split = [[_folded(plain(cell)) if i == folded else [plain(cell)] for i, cell in enumerate(row)] for row in rows]
     count = len(head) - 1
-    widths = [max(len(row[i]) for row in [list(head), *rows]) for i in range(count)]
+    widths = [
+        max(len(line) for row in split for line in [head[i], *row[i]]) if split else len(head[i]) for i in range(count)
+    ]
     left = sum(widths) + 2 * count
 
-    def cells(row: Sequence[str]) -> str:
+    def cells(parts: Sequence[str]) -> str:
         return "".join(
-            (cell.rjust(width) if i in right else cell.ljust(width)) + "  "
-            for i, (cell, width) in enumerate(zip(row[:count], widths, strict=True))
+            (part.rjust(width) if i in right else part.ljust(width)) + "  "
+            for i, (part, width) in enumerate(zip(parts, widths, strict=True))
         )
 
-    lines = []
     below = WIDTH - left < narrowest
-    for row in [list(head), *rows]:
+    lines = [cells(head[:-1]) + ("" if below else head[-1])]
+    for *parts, [last] in split:
+        first = [cells(line) for line in zip_longest(*parts, fillvalue="")]
         if below:
-            lines.append(cells(row).rstrip())
-            lines += wrapped(row[-1], "    ") if row[-1] and row[-1] != head[-1] else []
+            lines += first + (wrapped(last, "    ") if last else [])
         else:
-            lines += [line.rstrip() for line in wrapped(row[-1], cells(row), " " * left)]
-    return lines
+            beside = [line[left:] for line in wrapped(last, " " * left)]
+            lines += [f"{one:{left}}{other}" for one, other in zip_longest(first, beside, fillvalue="")]
+    return [line.rstrip() for line in lines]
+
+
+def _folded(name: str) -> list[str]:
+    return [name[start : start + FOLD] for start in range(0, len(name), FOLD)] or [""]
+
+
+def model_name(key: str) -> str:
+    """Return what a ledger knows a model by, with digests cut to ten digits, as git cuts the names of commits."""
+    return re.sub(r"[0-9a-f]{16,}", lambda digest: digest[0][:10], key)
 
 
 def shortened(name: str, width: int = 24) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from typing import Any
 
 import numpy as np
@@ -164,10 +165,24 @@ def test_a_refused_d_score_shows_no_figure(charged: Charged, own: str) -> None:
     result.assert_outcomes(passed=1, failed=2, errors=1)
     for name in (GATE, "test_marked", "test_fixture"):
         text = message(charged.cases()[name])
-        assert f"model 'tiny' cannot be scored: hold-out '{NAME}': refused, no score is shown. With these" in text
+        assert f"model 'tiny' cannot be scored: hold-out '{NAME}': refused, no score is shown. " in text
         assert not re.search(FIGURES, " ".join(properties(charged.cases()[name])))
     assert not re.search(FIGURES, output(result) + (charged.path / "report.xml").read_text())
-    assert charged.uses() == ()
+    # It was refused for what its answers cost, which tells a little of them: so they count.
+    assert len(charged.uses()) == len(charged.wrong(n=3))
+    assert all(use.refused for use in charged.uses())
+    assert "models were refused, which tells a little of their score" in text_of(result)
+
+
+def test_a_refused_d_score_is_shown_once_epsilon_allows_it(charged: Charged) -> None:
+    charged.declare(epsilon=0.05)
+    charged.run().assert_outcomes(passed=1, failed=1)
+    again = message((charged.run(), charged.cases())[1][GATE])
+    enough = re.search(r"On \d{4}-\d\d-\d\d these \d+ queries were refused; .* \(\+-(\d+\.\d\d) % would do\)", again)
+    assert enough
+    charged.declare(epsilon=round(float(enough[1]) / 100, 4))
+    charged.run().assert_outcomes(passed=2)
+    assert all(use.refused for use in charged.uses())
 
 
 def test_a_refused_d_score_is_not_kept_for_somebody_to_read(charged: Charged) -> None:
@@ -182,7 +197,10 @@ def test_a_refused_d_score_is_not_kept_for_somebody_to_read(charged: Charged) ->
 def test_a_refusal_does_not_depend_on_the_score(charged: Charged) -> None:
     charged.declare(epsilon=0.05)
     said = set()
+    shutil.copytree(charged.path / ".dscore", charged.path / "begun")
     for model in ("self.head(", "-self.head("):
+        shutil.rmtree(charged.path / ".dscore")
+        shutil.copytree(charged.path / "begun", charged.path / ".dscore")
         charged.write("net.py", (charged.path / "net.py").read_text().replace("return self.head(", f"return {model}"))
         charged.run()
         text = message(charged.cases()[GATE])

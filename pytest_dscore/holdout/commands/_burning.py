@@ -47,18 +47,18 @@ class Burning:
 def burn_down(budget: Budget, points: int | None = None) -> Burning:
     """Return the state after up to `points` numbers of uses, the first and the last among them.
 
-    Uses of other hold-outs that share examples come last, whenever they were.
+    Uses of other hold-outs that share examples come last, and after them those refused, whenever they were.
     """
-    uses = (*budget.own, *budget.elsewhere)
+    uses = budget.uses
     points = points or (POINTS if len(uses) <= MANY_MODELS else FEWER_POINTS)
     counts = np.unique(np.linspace(1, len(uses), min(points, len(uses))).round().astype(int)).tolist()
 
-    plain_budget = running_budget(replace(budget.terms, bound="union"), budget.own, budget.elsewhere)
+    plain_budget = running_budget(replace(budget.terms, bound="union"), budget.own, budget.elsewhere, budget.refused)
     own, plain = ([one.until(k) for k in counts] for one in (budget, plain_budget))
     known = budget.terms.epsilon is not None
 
     def left(state: Budget) -> float:
-        return max(0.0, 1 - state.failure_probability / state.terms.delta)
+        return max(0.0, 1 - state.committed / state.terms.delta)
 
     return Burning(
         title=f"hold-out '{budget.terms.name}', {budget.n:,} examples",

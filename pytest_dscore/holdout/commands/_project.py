@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pytest_dscore.errors import SettingsError
 from pytest_dscore.holdout.terms import Terms
-from pytest_dscore.settings.holdouts import HoldoutSettings, holdout_settings
+from pytest_dscore.settings.holdouts import holdout_settings
 from pytest_dscore.settings.reading import read_table
 
 
@@ -27,17 +27,13 @@ def find_root(given: str | None) -> Path:
     return here if (here / "pyproject.toml").is_file() else next(above, here)
 
 
-def declared_holdouts(root: Path) -> dict[str, HoldoutSettings]:
-    """Return the hold-outs that ``root / "pyproject.toml"`` declares; none where there is no such file or table.
+def load_holdouts(root: Path) -> dict[str, Terms]:
+    """Return the terms of the hold-outs that ``root / "pyproject.toml"`` declares; none without such a file or table.
 
     Raises
     ------
     SettingsError
         The file cannot be read, or a value cannot be used.
     """
-    return holdout_settings(read_table(root, required=False).get("holdouts"))
-
-
-def load_holdouts(root: Path) -> dict[str, Terms]:
-    """Return the terms of `declared_holdouts`."""
-    return {name: Terms.of(name, one) for name, one in declared_holdouts(root).items()}
+    declared = holdout_settings(read_table(root, required=False).get("holdouts"))
+    return {name: Terms.of(name, one) for name, one in declared.items()}

@@ -6,9 +6,8 @@ import argparse
 from typing import Any
 
 from pytest_dscore.errors import DScoreError, SettingsError
-from pytest_dscore.holdout.commands._ledgers import project_of
-from pytest_dscore.holdout.commands._project import declared_holdouts, find_root
-from pytest_dscore.holdout.ledger import Ledger
+from pytest_dscore.holdout.apart import refuse_second_ledger
+from pytest_dscore.holdout.commands._ledgers import Project, project_of
 from pytest_dscore.holdout.provenance import committed_files
 from pytest_dscore.names import unknown_name
 from pytest_dscore.report.text import wrapped
@@ -24,33 +23,37 @@ def add_to(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Load the examples of each hold-out and put them on record where they are not."""
-    root = find_root(options.root).resolve()
-    declared = declared_holdouts(root)
+    project = project_of(options)
+    declared = project.declared
     if not declared:
-        raise SettingsError(f"{root / 'pyproject.toml'} declares no hold-out: add a table [tool.dscore.holdouts.NAME]")
+        file = project.root.resolve() / "pyproject.toml"
+        raise SettingsError(f"{file} declares no hold-out: add a table [tool.dscore.holdouts.NAME]")
     for name in options.names:
         if name not in declared:
             raise SettingsError(unknown_name("hold-out", name, declared))
-    project = project_of(options)
     for name in options.names or declared:
         try:
-            print("\n".join(wrapped(_begin(name, project.open(declared[name].ledger), declared[name].data, root))))
+            print("\n".join(wrapped(_begin(name, project))))
         except DScoreError as error:
             text = str(error)
             raise DScoreError(text if text.startswith("hold-out") else f"hold-out '{name}': {text}") from error
     return 0
 
 
-def _begin(name: str, ledger: Ledger, reference: str, root: Any) -> str:
+def _begin(name: str, project: Project) -> str:
     # Imported here: the data function may need torch, the other commands do not.
     from pytest_dscore.gates.holdout_data import load_holdout
 
+    terms, root = project.declared[name], project.root.resolve()
+    assert terms.data is not None  # of what is declared
+    ledger = project.open(terms.ledger)
     if not ledger.begun and (lost := committed_files(root, ledger.where)):
         raise DScoreError(
             f"{ledger.where} is committed with {lost} files and missing here: restore it with `git checkout HEAD -- "
             f"{ledger.where}`; it is not begun anew"
         )
-    identity = load_holdout(name, reference, root).identity
+    identity = load_holdout(name, terms.data, root).identity
+    refuse_second_ledger(name, identity, {key: one.ledger for key, one in project.declared.items()}, project.open)
     others = [found for found in ledger.related(identity) if found.digest != identity.digest] if ledger.begun else []
     what = f"hold-out '{name}' ({identity.n:,} examples, {identity.digest[:12]})"
     if not ledger.begin(identity):

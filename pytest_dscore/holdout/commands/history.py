@@ -13,13 +13,15 @@ from pytest_dscore.errors import DScoreError
 from pytest_dscore.holdout.budget import outcomes_of
 from pytest_dscore.holdout.commands import status
 from pytest_dscore.holdout.commands._burning import burn_down
+from pytest_dscore.holdout.commands._content import by_content
 from pytest_dscore.holdout.commands._ledgers import Project, add_ledger_options, project_of
 from pytest_dscore.holdout.ledger import Import, Use
 from pytest_dscore.holdout.planning import CouplingWarning
 from pytest_dscore.holdout.similarity import similarity_matrix
 from pytest_dscore.holdout.terms import Terms
+from pytest_dscore.holdout.wording import refused_note
 from pytest_dscore.report.holdout_plots import plot_history
-from pytest_dscore.report.text import percent, plain, table, wrapped
+from pytest_dscore.report.text import model_name, percent, plain, table, wrapped
 
 
 def add_to(commands: Any) -> None:
@@ -36,7 +38,8 @@ def add_to(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the uses of each hold-out, and draw one if asked."""
     project = project_of(options, epsilon=options.epsilon)
-    found = list(status.find(project, options.names, epsilon=options.epsilon))
+    content = by_content(project, options.names)
+    found = list(status.find(project, options.names, content, epsilon=options.epsilon))
     imports = [one for url in project.urls() for one in project.open(url).history() if isinstance(one, Import)]
     if options.plot:
         _plot(project, found, Path(options.plot))
@@ -56,17 +59,22 @@ def _lines(found: status.Found) -> list[str]:
     shown = budget.terms.scores_shown and not budget.hidden
     head = ["#", "when", "model", "commit", *(["error"] if shown else []), "verdict"]
     rows = [
-        [str(number), _minute(use.when), _short(use.model, 14), _short(use.commit or "-", 8)]
+        [str(number), _minute(use.when), model_name(use.model), _short(use.commit or "-", 8)]
         # What may be seen of another hold-out is for its own settings to say.
         + ([percent(use.wrong / use.n) if number <= len(budget.own) else "-"] if shown else [])
         + [use.verdict]
-        for number, use in enumerate((*budget.own, *budget.elsewhere), 1)
+        for number, use in enumerate(budget.uses, 1)
     ]
-    text = wrapped(f"hold-out '{identity.name}': {budget.n:,} examples, {identity.digest[:12]} of {found.ledger}")
-    text += table(head, rows, right=(0, 4) if shown else (0,), narrowest=16)
+    begun = f", begun as '{found.begun_as}'" if found.begun_as != identity.name else ""
+    text = wrapped(
+        f"hold-out '{identity.name}': {budget.n:,} examples, {identity.digest[:12]} of {found.ledger}{begun}"
+    )
+    text += table(head, rows, right=(0, 4) if shown else (0,), narrowest=14, folded=2)
     if budget.elsewhere:
         first = len(budget.own) + 1
         text += wrapped(f"From {first} on: uses of hold-outs that share examples with it, at the union price.")
+    if budget.refused:
+        text += wrapped(f"{refused_note(budget)}.")
     if not shown:
         text += wrapped(f"Scores are not repeated here: {_why_hidden(budget.terms)}.")
     if found.retired is not None:
@@ -95,13 +103,13 @@ def _as_json(found: status.Found) -> dict[str, Any]:
     budget = found.budget
     shown = budget.terms.scores_shown and not budget.hidden
 
-    def line(use: Use) -> dict[str, Any]:
+    def line(number: int, use: Use) -> dict[str, Any]:
         return {
             "when": use.when,
             "model": use.model,
             "commit": use.commit,
             "ran_by": use.ran_by,
-            "error": use.wrong / use.n if shown and use in budget.own else None,
+            "error": use.wrong / use.n if shown and number < len(budget.own) else None,
             "verdict": use.verdict,
             "holdout": use.holdout,
             "record": use.name,
@@ -112,7 +120,7 @@ def _as_json(found: status.Found) -> dict[str, Any]:
         "digest": found.identity.digest,
         "ledger": found.ledger,
         "examples": budget.n,
-        "uses": [line(use) for use in (*budget.own, *budget.elsewhere)],
+        "uses": [line(number, use) for number, use in enumerate(budget.uses)],
         "retired": None if found.retired is None else {"when": found.retired.when, "why": found.retired.why},
     }
 
@@ -125,6 +133,8 @@ def _plot(project: Project, found: Sequence[status.Found], path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CouplingWarning)
         budget = status.quick(project, found[0]).budget
+        if not budget.own:
+            raise DScoreError(f"hold-out '{found[0].identity.name}': every use of it was refused, so none can be drawn")
         plot_history(burn_down(budget), similarity_matrix(outcomes_of(budget.own)), path)
 
 

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from pytest_dscore.errors import DScoreError
-from pytest_dscore.holdout.budget import Budget
+from pytest_dscore.holdout.budget import Budget, parts
 from pytest_dscore.holdout.checks import open_unit
+from pytest_dscore.holdout.commands._content import Content, by_content
 from pytest_dscore.holdout.commands._ledgers import Project, add_ledger_options, matching, project_of
 from pytest_dscore.holdout.ledger import HoldoutIdentity, Ledger, Retirement
 from pytest_dscore.holdout.planning import CouplingWarning
 from pytest_dscore.holdout.running import running_budget
-from pytest_dscore.holdout.wording import sentence
+from pytest_dscore.holdout.wording import refused_note, sentence
 from pytest_dscore.report.text import percent, percent_above, plain, wrapped
 
 #: Where pytest keeps the gates' results unless `cache_dir` says otherwise. It makes the same figures faster.
@@ -33,12 +34,27 @@ _LOST = (
 
 @dataclass(frozen=True)
 class Found:
-    """A hold-out on record with its budget and, if it was retired, the record of that."""
+    """A hold-out on record with its budget and, if it was retired, the record of that.
+
+    Parameters
+    ----------
+    ledger
+        Where it is on record.
+    identity
+        By the name that the settings give it, if they give it one.
+    budget
+        Of its uses.
+    retired
+        The record of its end.
+    begun_as
+        The name that it has on record.
+    """
 
     ledger: str
     identity: HoldoutIdentity
     budget: Budget
     retired: Retirement | None
+    begun_as: str
 
     @property
     def spent(self) -> bool:
@@ -65,14 +81,15 @@ def run(options: argparse.Namespace) -> int:
     project = project_of(options, epsilon=options.epsilon, delta=options.delta)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CouplingWarning)  # `Analysis.note` says it too
-        recorded = find(project, options.names, epsilon=options.epsilon, delta=options.delta)
+        content = by_content(project, options.names)
+        recorded = find(project, options.names, content, epsilon=options.epsilon, delta=options.delta)
         found = [quick(project, one) for one in recorded]
         if options.json:
             print(json.dumps([as_json(one) for one in found], indent=2))
         else:
             for number, one in enumerate(found):
                 print("\n".join(([""] if number else []) + lines(one)))
-            for line in _not_used(project, options.names, found):
+            for line in _not_used(project, options.names, found, content):
                 print(line)
         lost = [name for name in project.declared if (not options.names or name in options.names)]
         lost = [name for name in lost if not project.open(project.url or project.declared[name].ledger).begun]
@@ -81,8 +98,19 @@ def run(options: argparse.Namespace) -> int:
     return int(bool(lost) or any(one.spent for one in found))
 
 
-def find(project: Project, names: list[str], **override: Any) -> Iterator[Found]:
+def find(project: Project, names: list[str], content: Content | None = None, **override: Any) -> Iterator[Found]:
     """Yield the hold-outs on record that are wanted, ledger by ledger.
+
+    Parameters
+    ----------
+    project
+        Its settings and ledgers.
+    names
+        What is wanted, by name or digest; everything where there are none.
+    content
+        Which of them the settings call otherwise than the ledger; None where the data are not looked at.
+    override
+        Terms in place of the project's, but for None.
 
     Raises
     ------
@@ -90,19 +118,21 @@ def find(project: Project, names: list[str], **override: Any) -> Iterator[Found]
         A name is neither declared nor on record.
     """
     seen: set[str] = set()
+    renamed = {} if content is None else content.renamed
     for url in project.urls():
         ledger = project.open(url)
-        identities = ledger.holdouts()
+        begun = {one.digest: one.name for one in ledger.holdouts()}
+        identities = tuple(replace(one, name=renamed.get(one.digest, one.name)) for one in ledger.holdouts())
         wanted = {one.digest for name in names for one in matching(identities, name)}
         seen.update(name for name in names if list(matching(identities, name)))
         retired = {one.holdout: one for one in ledger.history() if isinstance(one, Retirement)}
         for identity in identities:
             if (not names or identity.digest in wanted) and _is_here(project, identity, url):
                 budget = _budget(project, ledger, identity, url, override)
-                if not budget.own:
+                if not any(use.holdout == identity.digest for use in budget.uses):
                     continue  # begun, and not used so far
                 ended = next((retired[o.digest] for o in ledger.related(identity) if o.digest in retired), None)
-                yield Found(ledger.where, identity, budget, ended)
+                yield Found(ledger.where, identity, budget, ended, begun[identity.digest])
     for name in names:
         if name not in seen and name not in project.declared:
             raise DScoreError(f"there is no hold-out {name!r}, neither in the project nor on record")
@@ -113,7 +143,7 @@ def quick(project: Project, found: Found) -> Found:
     kept = project.root / _GATES_CACHE
     budget = found.budget
     cache = kept if kept.is_dir() else None
-    return replace(found, budget=running_budget(budget.terms, budget.own, budget.elsewhere, cache))
+    return replace(found, budget=running_budget(budget.terms, budget.own, budget.elsewhere, budget.refused, cache))
 
 
 def _is_here(project: Project, identity: HoldoutIdentity, url: str) -> bool:
@@ -125,9 +155,7 @@ def _is_here(project: Project, identity: HoldoutIdentity, url: str) -> bool:
 def _budget(project: Project, ledger: Ledger, identity: HoldoutIdentity, url: str, override: dict[str, Any]) -> Budget:
     declared = project.settings_of(identity, url)
     declared = replace(declared, **{key: value for key, value in override.items() if value is not None})
-    uses = ledger.uses(identity)
-    own = tuple(use for use in uses if use.holdout == identity.digest)
-    return Budget(declared, own, tuple(use for use in uses if use.holdout != identity.digest))
+    return Budget(declared, *parts(ledger.uses(identity), identity.digest))
 
 
 def lines(found: Found) -> list[str]:
@@ -139,22 +167,36 @@ def lines(found: Found) -> list[str]:
         ("by bound", f"{kind.bound}{_method(budget)}"),
         ("examples", f"{budget.n:,} (hold-out {found.identity.digest[:12]} of {found.ledger})"),
     ]
+    if found.begun_as != found.identity.name:
+        name = plain(found.begun_as)
+        rows.append(
+            ("begun as", f"'{name}': the examples on record under that name are the same, and so is the budget")
+        )
     if budget.effective_note:
         rows.append(("effective", budget.effective_note))
     if budget.elsewhere:
         others = f"{len(budget.elsewhere):,} of these models were scored on hold-outs that share examples with it"
         rows.append(("of these", f"{others}; each is charged at the union price"))
+    if budget.refused:
+        rows.append(("refused", refused_note(budget)))
     if kind.max_uses is not None:
         rows.append(("max_uses", f"{kind.max_uses:,}, {max(0, kind.max_uses - budget.used):,} left"))
     if found.retired is not None:
         rows.append(("retired", f"on {found.retired.when[:10]}: {found.retired.why}"))
     elif found.spent:
-        rows.append(("SPENT", "no further model may be scored on it: retire it and go on with new examples"))
+        rows.append(("SPENT", f"no further model may be scored on it: {_ways(budget)}"))
     elif kind.warn_at is not None and budget.share_used >= kind.warn_at:
         rows.append(("WARNING", f"{percent(budget.share_used)} of the budget is used"))
     for title, content in rows:
         text += wrapped(content, f"  {title:13}")
     return text + wrapped(budget.mode_statement, "  ")
+
+
+def _ways(budget: Budget) -> str:
+    """Return what to do where the budget is spent."""
+    enough = percent_above(budget.committed_tolerance) if budget.refused else ""
+    larger = f"declare a larger epsilon (+-{enough} would do), or " if enough else ""
+    return f"{larger}retire it and go on with new examples"
 
 
 def _method(budget: Budget) -> str:
@@ -170,11 +212,13 @@ def as_json(found: Found) -> dict[str, Any]:
     known = kind.epsilon is not None
     return {
         "name": found.identity.name,
+        "begun_as": found.begun_as,
         "digest": found.identity.digest,
         "ledger": found.ledger,
         "examples": budget.n,
         "models_used": budget.used,
         "models_of_related_holdouts": len(budget.elsewhere),
+        "models_refused": len(budget.refused),
         "effective_models": budget.effective,
         "epsilon": kind.epsilon,
         "delta": kind.delta,
@@ -196,15 +240,12 @@ def as_json(found: Found) -> dict[str, Any]:
     }
 
 
-def _not_used(project: Project, names: list[str], found: list[Found]) -> Iterator[str]:
+def _not_used(project: Project, names: list[str], found: list[Found], content: Content) -> Iterator[str]:
     """Yield a line for each hold-out that is declared and has no use on record."""
     on_record = {one.identity.name for one in found}
-    idle = [name for name in project.declared if name not in on_record and (not names or name in names)]
-    for name in idle:
-        yield from wrapped(f"hold-out '{name}': no use is on record under this name")
-    strangers = sorted(on_record - project.declared.keys()) if not names else []
-    if idle and strangers:
-        listed = ", ".join(f"'{plain(name)}'" for name in strangers)
-        yield from wrapped(f"Its data may be on record under another name, and is then charged there: {listed}.")
+    for name in project.declared:
+        if name not in on_record and (not names or name in names):
+            note = f"; {content.notes[name]}" if name in content.notes else ""
+            yield from wrapped(f"hold-out '{name}': no use is on record under this name{note}")
     if not project.declared and not found:
         yield "no hold-out is declared in the project, and none is on record"

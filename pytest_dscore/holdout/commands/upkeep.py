@@ -8,6 +8,7 @@ import os
 import re
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,10 @@ from pytest_dscore.holdout.provenance import ran_by
 from pytest_dscore.report.text import wrapped
 
 _RECORDS = re.compile(r"[0-9a-f]{64}(,[0-9a-f]{64})*")
+#: The name of a record, or of its file in a ledger.
+_NAME = re.compile(r"([0-9a-f]{2}/[a-z]+-[0-9a-f]{16}-)?[0-9a-f]{64}")
+#: Of more findings that are alike only so many names are shown.
+_FEW = 3
 
 
 def add_to(commands: Any) -> None:
@@ -75,9 +80,24 @@ def _report_lines(report: Report) -> list[str]:
     state = "nothing is missing or changed" if report.ok else _counted(len(report.findings), "finding")
     counts = f"{_counted(report.records, 'record')}, {_counted(report.uses, 'use')}"
     text = wrapped(f"{report.where}: {counts}, {state}")
-    for finding in report.findings:
-        text += wrapped(str(finding), "  ", "    ")
+    for group in _alike(report.findings):
+        for said in map(str, group) if len(group) <= _FEW else [_all_in_one(group)]:
+            text += wrapped(said, "  ", "    ")
     return text + [f"  head {head}" for head in report.heads]
+
+
+def _alike(findings: Sequence[Finding]) -> list[list[Finding]]:
+    """Return findings in groups that differ in names of records alone."""
+    groups: dict[tuple[str, str], list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault((finding.fault, _NAME.sub("", finding.reason)), []).append(finding)
+    return list(groups.values())
+
+
+def _all_in_one(group: Sequence[Finding]) -> str:
+    names = ", ".join(finding.record[:12] for finding in group[:_FEW])
+    more = f"{names} and {len(group) - _FEW:,} more; --json lists all"
+    return f"{group[0].fault}: {len(group):,} records ({more}), each like the first: {group[0].reason}"
 
 
 def _counted(count: int, what: str) -> str:

@@ -21,11 +21,12 @@ from pytest_dscore.holdout.ledger.faults import (
 )
 from pytest_dscore.holdout.ledger.identity import HoldoutIdentity, Overlap, changed_labels, overlap
 from pytest_dscore.holdout.ledger.opening import open_ledger
-from pytest_dscore.holdout.ledger.record import Declaration, Import, Record, Retirement, Use
+from pytest_dscore.holdout.ledger.record import REFUSED, Declaration, Import, Record, Retirement, Use
 from pytest_dscore.holdout.ledger.report import Finding, Report
 from pytest_dscore.holdout.ledger.urls import redact
 
 __all__ = [
+    "REFUSED",
     "Admit",
     "Backend",
     "Declaration",

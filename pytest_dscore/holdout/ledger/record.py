@@ -23,6 +23,10 @@ FORMAT = "dscore-ledger"
 SCHEMA = 1
 
 
+#: How the verdict of a use begins that was refused for its own outcomes.
+REFUSED = "refused; "
+
+
 @dataclass(frozen=True)
 class Use:
     """One model evaluated on one hold-out.
@@ -84,6 +88,11 @@ class Use:
     def score_hidden(self) -> bool:
         """Whether less than its score was shown when it was recorded: only whether it passed, or a Ladder's answer."""
         return self.verdict.startswith(("pass-fail; ", "ladder; "))
+
+    @property
+    def refused(self) -> bool:
+        """Whether it was refused for its own outcomes: nothing was shown of it, and it counts all the same."""
+        return self.verdict.startswith(REFUSED)
 
     @property
     def wrong(self) -> int:

@@ -46,7 +46,7 @@ def _more(budget: Budget, epsilon: float) -> str:
         left = most - budget.used
         return f"{left:,} more before max_uses = {most:,} is reached" if left > 0 else _all_used(budget.used, most)
     more = "any number" if remaining is None else format_count(remaining)
-    alike = " at this similarity" if _by_similarity(budget) else ""
+    alike = " at this similarity" if remaining != 0 and _by_similarity(budget) else ""
     return f"{more} more{alike} before +-{percent(epsilon)} no longer holds"
 
 

@@ -5,6 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+#: Above this an interval is infinite, or says what no sample can: its end would be rounded to that of all that can be.
+MOST_CONFIDENCE = 0.999999
+#: More resamples change nothing that is shown, and take all memory.
+MOST_RESAMPLES = 100_000
+
 
 @dataclass(frozen=True)
 class Figure:

@@ -83,7 +83,7 @@ def test_a_bounded_score_may_not(tmp_path: Path) -> None:
         "[tool.dscore]\nform = 'ratio'\nmin_score = 1.5\n" + TINY + "form = 'bounded'",
     ):
         message = refusal(tmp_path, text)
-        assert "min_score = 1.5 can never be met: a bounded D-Score lies between 0 and 1" in message
+        assert "min_score = 1.5 can never be met: this D-Score lies between 0 and 1" in message
 
 
 OWN = {
@@ -119,7 +119,10 @@ OWN = {
     "operator = 'delte'": ["operator 'delte' does not exist", "did you mean 'delete'?"],
     "operator = 3": ["operator = 3 cannot be used"],
     "batch_size = 0": ["batch_size = 0 cannot be used"],
-    "bootstrap = 0": ["bootstrap = 0 cannot be used", ">= 100"],
+    "bootstrap = 0": ["bootstrap = 0 cannot be used", "whole number from 100 to 100,000"],
+    "bootstrap = 1_000_000_000": ["bootstrap = 1000000000 cannot be used", "whole number from 100 to 100,000"],
+    "bootstrap = 1e23": ["bootstrap = 1e+23 cannot be used", "whole number from 100 to 100,000"],
+    "confidence = 0.9999999999999999": ["confidence = 0.9999999999999999 cannot be used", "up to 0.999999, such as"],
     "confidence = 1": ["confidence = 1 cannot be used"],
     "confidence = 95": ["confidence = 95 cannot be used"],
     "confidence = nan": ["confidence = nan"],

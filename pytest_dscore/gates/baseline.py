@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -20,6 +18,7 @@ from pytest_dscore.gates import store
 from pytest_dscore.gates.store import Measured
 from pytest_dscore.score.result import DScore
 from pytest_dscore.settings import ModelSettings
+from pytest_dscore.writing import write_whole
 
 FILE = Path(".dscore/baseline.json")
 _FORMAT, _SCHEMA = "dscore-baseline", 1
@@ -147,7 +146,8 @@ class Baselines:
                 store.save(self._path.parent / entry["hits"], measured)
                 others = [old for old in models.get(model, []) if old["hits"] != entry["hits"]]
                 models[model] = sorted([*others, entry], key=lambda one: str(one["hits"]))
-                _write(self._path, {"format": _FORMAT, "schema": _SCHEMA, "models": dict(sorted(models.items()))})
+                content = {"format": _FORMAT, "schema": _SCHEMA, "models": dict(sorted(models.items()))}
+                write_whole(self._path, f"{json.dumps(content, indent=2, sort_keys=True)}\n".encode())
         except (OSError, filelock.Timeout) as error:
             raise DScoreError(f"the baseline cannot be written to {FILE}: {error}") from error
 
@@ -237,20 +237,6 @@ def _key(conditions: Mapping[str, Any]) -> str:
     """Settings that a project may use side by side get files of their own; new data replace the old."""
     side_by_side = {name: conditions[name] for name in ("n", "operator", "form", "pad", "fill", "bf16", "seed")}
     return hashlib.sha256(json.dumps(side_by_side, sort_keys=True).encode()).hexdigest()[:12]
-
-
-def _write(path: Path, content: Mapping[str, Any]) -> None:
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            json.dump(content, file, indent=2, sort_keys=True)
-            file.write("\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def drop_of(change: Figure) -> Figure:

@@ -16,7 +16,8 @@ from pytest_dscore.holdout.charging import Charged, charge, coupling_explained, 
 from pytest_dscore.holdout.ledger import HoldoutIdentity, Use, overlap
 from pytest_dscore.holdout.terms import Terms
 from pytest_dscore.holdout.wording import sentence
-from pytest_dscore.settings import HoldoutSettings, ModelSettings
+from pytest_dscore.score.examples import load_examples
+from pytest_dscore.settings import ModelSettings
 
 if TYPE_CHECKING:
     from pytest_dscore.gates.holdouts import HoldoutGates
@@ -57,21 +58,20 @@ def charge_for(
     DScoreError
         The budget does not allow it, or its feedback forbids exact scores.
     """
-    declared = gates.settings.holdouts[name]
-    identity = _identity(gates, name, declared, settings)
+    data = gates.data(name, settings.data)
+    identity = data.identity
     if not overlap(identity, gates.data(name).identity).related:
         return ""
     recipe = hashlib.sha256(settings.model_dump_json(include=_RECIPE).encode()).hexdigest()[:16]
+    if load_examples(data.inputs, data.labels).fingerprint() != measured.data_fingerprint:
+        raise DScoreError(
+            f"hold-out '{name}': '{settings.data}' returned other examples, or the same in another order, than when "
+            "the model was scored: it must return the same each time; seed it"
+        )
     key = (name, identity.digest, f"{measured.model_fingerprint} {recipe}")
     if key not in done:
         done[key] = _charge(gates, name, model, identity, measured, recipe)
     return done[key]
-
-
-def _identity(gates: HoldoutGates, name: str, declared: HoldoutSettings, settings: ModelSettings) -> HoldoutIdentity:
-    if settings.data == declared.data:
-        return gates.data(name).identity
-    return gates.data(name, settings.data).identity
 
 
 def _charge(
@@ -84,11 +84,6 @@ def _charge(
             "accuracies: score it on other data"
         )
     wrong = ~measured.hits.hits
-    if wrong.shape[1] != identity.n:
-        raise DScoreError(
-            f"hold-out '{name}': its data function returned {identity.n:,} examples now and {wrong.shape[1]:,} when "
-            "the model was scored: it must return the same each time"
-        )
     rows = wrong if declared.charge == "all" else wrong[:1]
     commit, ran_by = gates.origin
     uses = [

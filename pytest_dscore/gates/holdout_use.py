@@ -124,7 +124,8 @@ class Holdout:
         try:
             data = self._gates.data(self.name)
             wrong = wrong_where(predict(model, data.inputs, batch_size), data.labels, "the model made")
-            return self._charge(wrong, model_key(model, wrong, self._gates.settings.root, name))
+            key = model_key(model, data.identity.ordered(wrong), self._gates.settings.root, name)
+            return self._charge(wrong, key)
         except DScoreError as error:
             self._refuse(error)
 
@@ -148,7 +149,7 @@ class Holdout:
         try:
             data = self._gates.data(self.name)
             wrong = _outcomes(data.labels, predictions, labels, outcomes)
-            return self._charge(wrong, answers_key(name, wrong))
+            return self._charge(wrong, answers_key(name, data.identity.ordered(wrong)))
         except DScoreError as error:
             self._refuse(error)
 

@@ -42,7 +42,10 @@ def predict(model: Any, inputs: Any, batch_size: int) -> NDArray[Any]:
         raise DScoreError(f"batch_size = {batch_size!r} must be a whole number >= 1")
     if isinstance(model, nn.Module):
         return _from_module(model, inputs, batch_size)
-    function = getattr(model, "predict", model)
+    try:
+        function = getattr(model, "predict", model)
+    except Exception as error:  # of a property
+        raise DScoreError(f"predict of the {type(model).__name__} raised {describe(error)}") from error
     if isinstance(model, type) or not callable(function):
         raise DScoreError(
             f"a {type(model).__name__} makes no predictions: give a torch module, an estimator with predict, or a "
@@ -79,14 +82,9 @@ def _from_module(model: nn.Module, inputs: Any, batch_size: int) -> NDArray[Any]
 
 def as_labels(values: Any, what: str) -> NDArray[Any]:
     """Return labels as an array of shape (n,); `what` begins the message where they are not."""
-    if isinstance(values, torch.Tensor):
-        values = values.detach().cpu().numpy()
-    elif hasattr(values, "to_numpy"):
-        values = values.to_numpy()
-    try:
-        found = np.asarray(values)
-    except ValueError as error:
-        raise DScoreError(f"{what} rows that differ in length: one label per example is needed") from error
+    found = _as_array(values, what)
+    if found.dtype.kind not in _LABELS:
+        raise DScoreError(f"{what} values of type {found.dtype}: give labels that are numbers, text or bytes")
     if found.ndim == 2 and found.shape[1] == 1:
         found = found[:, 0]
     if found.ndim != 1:
@@ -96,6 +94,25 @@ def as_labels(values: Any, what: str) -> NDArray[Any]:
     if found.dtype.kind == "O" and any(map(_is_missing, found)):
         raise DScoreError(f"{what} labels that are missing (None or NaN)")
     return found
+
+
+#: Kinds of NumPy's types that a label may have: no dates, no complex numbers, no records of several fields.
+_LABELS = "biufOUS"
+
+
+def _as_array(values: Any, what: str) -> NDArray[Any]:
+    if np.ma.is_masked(values):
+        raise DScoreError(f"{what} a masked array that lacks values: one label per example is needed")
+    try:
+        if isinstance(values, torch.Tensor):
+            values = values.detach().cpu().numpy()
+        elif hasattr(values, "to_numpy"):
+            values = values.to_numpy()
+        return np.asarray(values)
+    except ValueError as error:
+        raise DScoreError(f"{what} rows that differ in length: one label per example is needed") from error
+    except Exception as error:  # of somebody else's conversion
+        raise DScoreError(f"{what} a {type(values).__name__} that makes no array: {describe(error)}") from error
 
 
 def _is_missing(value: Any) -> bool:
@@ -121,6 +138,12 @@ def wrong_where(predicted: NDArray[Any], labels: NDArray[Any], what: str) -> NDA
             f"{what} predictions such as {predicted[0]!r} where the labels are such as {labels[0]!r}: none could ever "
             "be right, so give predictions of the labels' own kind"
         )
+    if predicted.dtype.kind == "b" and labels.dtype.kind in "iuf" and not bool(np.isin(labels, (0, 1)).all()):
+        other = labels[~np.isin(labels, (0, 1))][0]
+        raise DScoreError(
+            f"{what} True and False where the labels are numbers such as {other}: give labels as predictions, or "
+            "give outcomes=... if True says that the model is wrong"
+        )
     if predicted.dtype.kind == "f" and labels.dtype.kind in "biu" and bool((predicted != np.rint(predicted)).any()):
         fraction = predicted[predicted != np.rint(predicted)][0]
         raise DScoreError(
@@ -138,7 +161,7 @@ def _kind(values: NDArray[Any]) -> str:
 
 
 def model_key(model: Any, outcomes: NDArray[np.bool_], root: Path, label: str = "") -> str:
-    """Return what identifies a model on record.
+    """Return what identifies a model on record, from its outcomes in the order of `HoldoutIdentity.ordered`.
 
     A torch module is known by its weights and code. Anything else is known by its answers alone: what an estimator or a
     function will answer cannot be read off it, and a fingerprint that misses a change would show an old score. `label`
@@ -151,5 +174,5 @@ def model_key(model: Any, outcomes: NDArray[np.bool_], root: Path, label: str = 
 
 
 def answers_key(name: str, outcomes: NDArray[np.bool_]) -> str:
-    """Return a name with the digest of an outcome vector."""
+    """Return a name with the digest of an outcome vector, in the order of `HoldoutIdentity.ordered`."""
     return f"{name}@{hashlib.sha256(np.packbits(outcomes).tobytes()).hexdigest()[:16]}"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import unittest
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterable, Sequence
 from typing import NoReturn
 
 import pytest
@@ -13,8 +12,10 @@ from pytest_dscore.gates.items import Property, location, without
 from pytest_dscore.verdict import Verdict
 
 _VERDICTS = pytest.StashKey[list[Verdict]]()
-#: What the gate failed a test for, failure by failure, rather than its own body.
-_FAILED = pytest.StashKey[list[list[str]]]()
+#: Set where a test was failed by the gate rather than by its own body.
+_REFUSED = pytest.StashKey[bool]()
+#: What the gate failed a test for, until the phase in which it did is reported.
+_FAILED = pytest.StashKey[list[str]]()
 
 
 class Recorder:
@@ -43,14 +44,17 @@ class Recorder:
         self.announce(item, properties(verdicts))
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
+        _let_failures_stand(item, call, report)
         if report.when != "teardown" and (verdicts := item.stash.get(_VERDICTS, None)):
             # On the report, which xdist carries to the controller even if the worker dies later.
             report.dscore = [verdict.to_json() for verdict in verdicts]  # type: ignore[attr-defined]
             del item.stash[_VERDICTS]
         crash = getattr(report.longrepr, "reprcrash", None)
-        if crash is not None and item.stash.get(_FAILED, None):
+        if crash is not None and item.stash.get(_REFUSED, False):
             # JUnit readers show little more than the start of the message.
             crash.message = crash.message.removeprefix("Failed: ")
             path, line, _ = item.location
@@ -79,33 +83,30 @@ def _announce_unjudged(item: pytest.Item) -> None:
 
 def fail(item: pytest.Item, lines: Sequence[str]) -> NoReturn:
     """Fail a test with these lines and its place, without a traceback of ours."""
-    item.stash.setdefault(_FAILED, []).append([*lines])
+    item.stash[_REFUSED] = True
+    item.stash.setdefault(_FAILED, []).extend(lines)
     if not any(name.startswith("dscore.") for name, _ in item.user_properties):
         _announce_unjudged(item)
     raise _failure(item, lines) from None
 
 
-def _failure(item: pytest.Item, lines: Sequence[str]) -> pytest.fail.Exception:
+def _failure(item: pytest.Item, lines: Sequence[str]) -> BaseException:
     return pytest.fail.Exception("\n".join([*lines, location(item)]), pytrace=False)
 
 
-@contextmanager
-def failures_stand(item: pytest.Item) -> Iterator[None]:
-    """Fail a phase of a test whose own code caught what the gate failed it for, whether it then passed or was skipped.
+def _let_failures_stand(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
+    """Make a phase a failure in which a test's own code caught what the gate failed it for, to pass or skip itself.
 
-    Without that a run could pass although a use of a hold-out was refused.
+    Without that a run could pass although a use of a hold-out was refused. What ended otherwise failed by itself.
     """
-    failed = item.stash.setdefault(_FAILED, [])
-    earlier = len(failed)
+    lines = item.stash.get(_FAILED, [])
+    item.stash[_FAILED] = []
+    silent = call.excinfo is None or isinstance(call.excinfo.value, _SILENT)
+    if lines and silent and not report.failed:
+        with pytest.raises(pytest.fail.Exception) as caught:
+            raise _failure(item, lines)
+        report.outcome, report.longrepr = "failed", item.repr_failure(caught)
+        vars(report).pop("wasxfail", None)  # else it would be counted as an expected failure
 
-    def caught() -> list[str]:
-        return [line for lines in failed[earlier:] for line in lines]
 
-    try:
-        yield
-    except (pytest.skip.Exception, pytest.xfail.Exception, unittest.SkipTest):
-        if lines := caught():
-            raise _failure(item, lines) from None
-        raise
-    if lines := caught():
-        raise _failure(item, lines)
+_SILENT = (pytest.skip.Exception, pytest.xfail.Exception, unittest.SkipTest)

@@ -15,7 +15,7 @@ from pytest_dscore.errors import SettingsError
 from pytest_dscore.gates.holdouts import HoldoutGates
 from pytest_dscore.gates.items import DeclaredGate, GateItem, ProjectFile, is_project_file
 from pytest_dscore.gates.protocols import ProtocolGates
-from pytest_dscore.gates.recording import Recorder, failures_stand
+from pytest_dscore.gates.recording import Recorder
 from pytest_dscore.gates.scores import SHARED, ScoreGates
 from pytest_dscore.names import OPERATOR_NAMES
 from pytest_dscore.requested import is_gate
@@ -114,24 +114,13 @@ class GateSession:
     # Judging
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
-        with failures_stand(item):
-            return (yield)
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
         for gates in self._gates:
             gates.before_body(item)
-        with failures_stand(item):
-            result = yield
+        result = yield
         for gates in self._gates:
             gates.after_body(item)
         return result
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, object, object]:
-        with failures_stand(item):
-            return (yield)
 
     # Reporting
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 import struct
-import tempfile
 import tokenize
 import zipfile
 import zlib
@@ -22,6 +20,7 @@ import numpy as np
 
 from pytest_dscore.score.engine import Hits
 from pytest_dscore.score.exhibit import Exhibit
+from pytest_dscore.writing import write_whole
 
 _FORMAT = 2
 #: What NumPy, zipfile and zlib raise on damaged bytes.
@@ -88,14 +87,7 @@ def save(path: Path, measured: Measured, *, pictures: bool = False) -> None:
         arrays["exhibit"] = np.array(measured.exhibit.to_json())
     np.savez_compressed(buffer, **arrays)
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(buffer.getvalue())
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    write_whole(path, buffer.getvalue())
 
 
 def load(path: Path) -> Measured | None:

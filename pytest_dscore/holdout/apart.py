@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from pytest_dscore.errors import SettingsError
-from pytest_dscore.holdout.ledger import HoldoutIdentity, Ledger, LedgerError, changed_labels, overlap
+from pytest_dscore.errors import DScoreError, SettingsError
+from pytest_dscore.holdout.ledger import HoldoutIdentity, Ledger, changed_labels, overlap
 
 
 def refuse_second_ledger(
@@ -52,7 +52,7 @@ def _common(
         ledger = opened(url)
         known = [one for one in ledger.holdouts() if one.name == other]
         same = not known or ledger.heads() == own.heads()  # one place, written in two ways
-    except LedgerError:  # which its own gate tells
+    except DScoreError:  # of either ledger, which its own gate tells
         return 0, ""
     alike = [] if same else [one for one in known if not changed_labels(identity, one)]
     found = (overlap(identity, one) for one in alike)

@@ -97,8 +97,10 @@ def outcome_vector(value: Any, n: int, name: str = "outcomes") -> NDArray[np.boo
     Raises
     ------
     DScoreError
-        Another length than `n`, or anything but 0 and 1.
+        Another length than `n`, masked values, or anything but 0 and 1.
     """
+    if np.ma.is_masked(value):
+        raise DScoreError(f"{name} is a masked array that lacks values; give one 0 or 1 per example.")
     vector = np.asarray(value)
     if vector.shape != (n,):
         raise DScoreError(f"{name} must hold one outcome for each of the {n} examples, not shape {vector.shape}.")

@@ -18,8 +18,6 @@ import contextlib
 import hashlib
 import io
 import json
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -30,6 +28,7 @@ from numpy.typing import NDArray
 
 from pytest_dscore.holdout.costs import FIRST, Costing, Costs
 from pytest_dscore.holdout.ledger.record import Use
+from pytest_dscore.writing import write_whole
 
 _FORMAT = 1
 _CHECKED = 8  # models whose costs are computed again
@@ -108,14 +107,7 @@ class Kept:
         np.savez(buffer, checksum=np.frombuffer(_checksum(arrays), np.uint8), **arrays)  # type: ignore[arg-type]
         with contextlib.suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=path.parent, prefix=".costs-")
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(buffer.getbuffer())
-                os.replace(name, path)
-            except OSError:
-                os.unlink(name)
-                raise
+            write_whole(path, buffer.getvalue())
 
 
 def _read(path: Path | None) -> dict[str, NDArray[Any]] | None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from pathlib import Path
 
 from pytest_dscore.errors import SettingsError
 from pytest_dscore.project.pyproject import parsed
+from pytest_dscore.writing import write_whole
 
 
 def create(path: Path, text: str) -> bool:
@@ -73,16 +73,10 @@ def replace(path: Path, old: bytes, new: bytes) -> None:
     path = path.resolve()
     if not os.access(path, os.W_OK):
         raise SettingsError(f"{path} is read-only, so nothing was written")
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(new)
-            file.flush()
-            os.fsync(file.fileno())
-        shutil.copymode(path, name)
+
+    def before(written: Path) -> None:
+        shutil.copymode(path, written)
         if path.read_bytes() != old:
             raise SettingsError(f"{path} was changed by somebody else meanwhile, so nothing was written: run it again")
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+
+    write_whole(path, new, before)

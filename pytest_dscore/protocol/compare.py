@@ -15,7 +15,7 @@ from scipy import stats
 from ..errors import SettingsError
 from ..figure import Figure
 from .experiment import Experiment, Outcome, Selection, make_experiment
-from .inputs import check_fraction, check_int
+from .inputs import check_confidence, check_int
 from .nested import as_data, cheap_intervals
 from .parallel import Progress, Tally, run_jobs
 from .splits import Fold, fold_seed, outer_folds
@@ -149,7 +149,7 @@ def compare_protocols(
     check_int(repeats, "repeats", 1)
     check_int(seed, "seed", 0)
     check_int(median_folds, "median_folds", 1)
-    check_fraction(confidence, "confidence")
+    check_confidence(confidence)
     X, labels, group_array = as_data(X, y, groups)
     experiment = make_experiment(estimator, param_grid, X, labels, group_array, inner, scoring)
     parts = outer_folds(outer, X, labels, group_array, experiment.classify, repeats, seed)

@@ -14,6 +14,7 @@ from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.utils import _safe_indexing
 
 from ..errors import SettingsError
+from ..figure import MOST_CONFIDENCE
 
 
 def is_sparse(data: Any) -> bool:
@@ -94,16 +95,17 @@ def check_int(value: Any, name: str, least: int) -> int:
     return int(value)
 
 
-def check_fraction(value: Any, name: str) -> float:
-    """Check a number strictly between 0 and 1.
+def check_confidence(value: Any) -> float:
+    """Check the confidence of an interval.
 
     Raises
     ------
     SettingsError
         It is not.
     """
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < float(value) < 1:
-        raise SettingsError(f"{name}={value!r} must be a number between 0 and 1.")
+    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    if not number or not 0 < float(value) <= MOST_CONFIDENCE:
+        raise SettingsError(f"confidence={value!r} must be a number between 0 and {MOST_CONFIDENCE}.")
     return float(value)
 
 

@@ -399,6 +399,8 @@ def _read(path: Path) -> str:
     SettingsError
         It is, or cannot be read.
     """
+    if path.exists() and not (path.is_file() or path.is_dir()):  # opening a pipe would wait for a writer
+        raise SettingsError(f"{path} is a pipe or a device: name a file.")
     try:
         with path.open("rb") as file:
             content = file.read(MOST_BYTES + 1)

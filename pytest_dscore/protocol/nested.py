@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..errors import SettingsError
 from ..figure import Figure
 from .experiment import Experiment, Outcome, make_experiment
-from .inputs import check_fraction, check_int, check_lengths, labels_array, nearest
+from .inputs import check_confidence, check_int, check_lengths, labels_array, nearest
 from .intervals import Intervals, corrected_interval, naive_interval, nested_interval
 from .parallel import Progress, Tally, run_jobs
 from .splits import Fold, Rows, draws_at_random, fold_seed, is_partition, outer_folds
@@ -138,7 +138,7 @@ def nested_cv(
     True
     """
     _check_settings(interval, repeats, seed, nested_repeats)
-    check_fraction(confidence, "confidence")
+    check_confidence(confidence)
     X, labels, group_array = as_data(X, y, groups)
     experiment = make_experiment(estimator, param_grid, X, labels, group_array, inner, scoring)
     folds = outer_folds(outer, X, labels, group_array, experiment.classify, repeats, seed)

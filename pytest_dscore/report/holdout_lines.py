@@ -53,9 +53,11 @@ def _use(verdict: Verdict) -> str:
 
 def _who(verdict: Verdict) -> str:
     """The model as the ledger names it; the test, where nothing was put on record."""
-    model = model_name(verdict.facts.get("model_fingerprint", ""))
     file, _, test = verdict.test.partition("::")
-    return model or ("the budget" if file == "pyproject.toml" else test) or "-"
+    if model := str(verdict.facts.get("model_fingerprint", "")):
+        hidden = verdict.facts["feedback"] != "exact"
+        return f"{model_name(model, hidden=True)}, {test}" if hidden else model_name(model)
+    return "the budget" if file == "pyproject.toml" else test
 
 
 _HEAD = ("hold-out", "use", "accuracy", "all hold within", "verdict", "model or test")

@@ -51,9 +51,8 @@ def table(
     """
     split = [[_folded(plain(cell)) if i == folded else [plain(cell)] for i, cell in enumerate(row)] for row in rows]
     count = len(head) - 1
-    widths = [
-        max(len(line) for row in split for line in [head[i], *row[i]]) if split else len(head[i]) for i in range(count)
-    ]
+    titles = [[title] for title in head]
+    widths = [max(len(line) for row in [titles, *split] for line in row[i]) for i in range(count)]
     left = sum(widths) + 2 * count
 
     def cells(parts: Sequence[str]) -> str:
@@ -78,8 +77,13 @@ def _folded(name: str) -> list[str]:
     return [name[start : start + FOLD] for start in range(0, len(name), FOLD)] or [""]
 
 
-def model_name(key: str) -> str:
-    """Return what a ledger knows a model by, with digests cut to ten digits, as git cuts the names of commits."""
+def model_name(key: str, *, hidden: bool = False) -> str:
+    """Return what a ledger knows a model by, with digests cut to ten digits, as git cuts the names of commits.
+
+    Where answers are `hidden` their digest is left out: whoever guesses them could check the guess by it.
+    """
+    if hidden:
+        key = re.sub(r"@[0-9a-f]{16}$", "", key)
     return re.sub(r"[0-9a-f]{16,}", lambda digest: digest[0][:10], key)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from torch import nn
 
 from pytest_dscore.errors import DScoreError, SettingsError
+from pytest_dscore.figure import MOST_CONFIDENCE, MOST_RESAMPLES
 from pytest_dscore.names import unknown_name
 from pytest_dscore.score.engine import Plan, Progress, measure
 from pytest_dscore.score.examples import Examples, load_examples
@@ -18,7 +19,7 @@ from pytest_dscore.score.operators import OPERATORS, Operator
 from pytest_dscore.score.result import DScore, Recipe, summarise
 from pytest_dscore.score.shifts import fill_remarks, fill_values, total_padding
 
-FORMS = ("bounded", "ratio")
+FORMS = ("mean", "bounded", "ratio")
 
 
 def d_score(
@@ -54,7 +55,8 @@ def d_score(
     operator
         ``delete`` (the paper's), ``invert``, ``noise``, ``shuffle``, or a function like those in `score.operators`.
     form
-        ``bounded`` or ``ratio``, see `score.formulas.score`. Both are reconstructions.
+        ``mean``, see `score.formulas.mean_score`, or ``bounded`` or ``ratio``, see `score.formulas.score`. The first is
+        this project's own, the others are reconstructions.
     pad
         Pixels by which images are padded in all; None for one region's size; a pair for (vertical, horizontal).
     fill
@@ -145,5 +147,7 @@ def _check_numbers(*, n: int, batch_size: int, bootstrap: int, confidence: float
     ):
         if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
             raise SettingsError(f"{name} = {value!r} must be a whole number >= {least}")
-    if not (isinstance(confidence, Real) and 0 < confidence < 1):
-        raise SettingsError(f"confidence = {confidence!r} must lie between 0 and 1, such as 0.95")
+    if bootstrap > MOST_RESAMPLES:
+        raise SettingsError(f"bootstrap = {bootstrap!r} must be a whole number <= {MOST_RESAMPLES:,}")
+    if not (isinstance(confidence, Real) and 0 < confidence <= MOST_CONFIDENCE):
+        raise SettingsError(f"confidence = {confidence!r} must lie between 0 and {MOST_CONFIDENCE}, such as 0.95")

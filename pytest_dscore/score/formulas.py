@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-Form = Literal["bounded", "ratio"]
+Form = Literal["mean", "bounded", "ratio"]
 
 
 def feature_distribution(f: Array, accuracy: Array) -> Array:
@@ -88,8 +88,22 @@ def v_fitness(f_tilde: Array, a_tilde: Array, accuracy: Array) -> Array:
     return np.asarray(accuracy * (1.0 - 0.5 * np.square(f_tilde - a_tilde).sum(axis=-1)))
 
 
-def score(fitness: Array, robustness: Array, bound: float, form: Form = "bounded") -> Array:
-    """The D-Score, larger is better.
+def mean_score(f: Array, a: Array) -> Array:
+    """Mean accuracy over all mutants and all shifted images, in [0, 1], larger is better; shape (...,).
+
+    This project's own, of the paper's two experiments: it leaves out how evenly features and attention are spread,
+    which docs/study.md found to say little of how a model does on images that were moved otherwise.
+
+    Parameters
+    ----------
+    f, a : (..., n*n)
+        Accuracy of each mutant, and under each shift.
+    """
+    return np.asarray((f.mean(axis=-1) + a.mean(axis=-1)) / 2)
+
+
+def score(fitness: Array, robustness: Array, bound: float, form: Literal["bounded", "ratio"] = "bounded") -> Array:
+    """The D-Score in one of the paper's likely forms, larger is better.
 
     A *reconstruction*: the prose says only that it grows with fitness and falls with v_robust.
 

@@ -154,7 +154,8 @@ def statistics(accuracies: Array, bound: float, form: formulas.Form) -> Scalars:
     robust = formulas.v_robust(f_tilde, a_tilde, a, clean)
     fitness = formulas.v_fitness(f_tilde, a_tilde, clean)
     relative = formulas.v_robust(f_tilde, a_tilde, a, clean, relative=True)
-    return Scalars(clean, robust, fitness, formulas.score(fitness, robust, bound, form), relative)
+    score = formulas.mean_score(f, a) if form == "mean" else formulas.score(fitness, robust, bound, form)
+    return Scalars(clean, robust, fitness, score, relative)
 
 
 def summarise(measured: Hits, recipe: Recipe) -> DScore:

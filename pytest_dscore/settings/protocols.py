@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from pytest_dscore.errors import SettingsError
-from pytest_dscore.settings.reading import Reference, named_tables, validated
+from pytest_dscore.settings.reading import CONFIDENCE, Confidence, Reference, named_tables, validated
 
 #: Thresholds of a declared protocol, in the order of its tests.
 PROTOCOL_GATES = ("max_error", "max_bias")
@@ -39,7 +39,7 @@ class Estimation(BaseModel):
     repeats: int = Field(1, ge=1)
     seed: int = Field(0, ge=0)
     interval: Literal["naive", "corrected", "nested"] = "corrected"
-    confidence: float = Field(0.95, gt=0, lt=1)
+    confidence: Confidence = 0.95
     nested_repeats: int = Field(10, ge=1)
     n_jobs: int = Field(1)
     max_error: float | None = Field(None, ge=0)
@@ -238,7 +238,7 @@ _EXPECTED = {
     "seed": "give a whole number >= 0",
     "scoring": 'give the name of a scorer, such as "accuracy"',
     "interval": 'give "naive", "corrected" or "nested"',
-    "confidence": "give a number between 0 and 1, such as 0.95",
+    "confidence": CONFIDENCE,
     "nested_repeats": "give a whole number >= 1",
     "n_jobs": "give the number of outer folds at a time, or -1 for one a core",
     "max_error": "give a number >= 0, such as 0.20 for 20 % of the rows",

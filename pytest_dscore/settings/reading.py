@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from pytest_dscore.errors import SettingsError
+from pytest_dscore.figure import MOST_CONFIDENCE
 from pytest_dscore.names import unknown_name
 
 if sys.version_info >= (3, 11):
@@ -20,10 +21,13 @@ else:
     import tomli as tomllib
 
 Share = Annotated[float, Field(gt=0, le=1)]
+Confidence = Annotated[float, Field(gt=0, le=MOST_CONFIDENCE)]
 OpenShare = Annotated[float, Field(gt=0, lt=1)]
 Reference = Annotated[str, Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_][\w.]*$")]
 #: Keys whose values are not repeated in messages: a database's URL has a password.
 _MAY_HOLD_SECRETS = ("ledger",)
+#: What to write for a `Confidence`.
+CONFIDENCE = f"give a number above 0 and up to {MOST_CONFIDENCE}, such as 0.95"
 _Model = TypeVar("_Model", bound=BaseModel)
 
 

@@ -9,8 +9,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from pytest_dscore.errors import SettingsError
+from pytest_dscore.figure import MOST_RESAMPLES
 from pytest_dscore.names import unknown_name
-from pytest_dscore.settings.reading import Reference, Share, named_tables, validated
+from pytest_dscore.settings.reading import CONFIDENCE, Confidence, Reference, Share, named_tables, validated
 
 Tolerance = Annotated[float, Field(ge=0, lt=math.inf, allow_inf_nan=False)]
 
@@ -29,14 +30,14 @@ class ScoreSettings(BaseModel):
 
     n: int = Field(3, ge=2)
     operator: str = "delete"
-    form: Literal["bounded", "ratio"] = "bounded"
+    form: Literal["mean", "bounded", "ratio"] = "bounded"
     pad: Annotated[int, Field(ge=0)] | list[Annotated[int, Field(ge=0)]] | None = None
     fill: float | list[float] | None = None
     batch_size: int = Field(256, ge=1)
     device: str = "auto"
     bf16: bool = False
-    bootstrap: int = Field(1000, ge=100)
-    confidence: float = Field(0.95, gt=0, lt=1)
+    bootstrap: int = Field(1000, ge=100, le=MOST_RESAMPLES)
+    confidence: Confidence = 0.95
     seed: int = Field(0, ge=0)
     min_score: float | None = Field(None, gt=0)
     max_v_robust: float | None = Field(None, ge=0)
@@ -179,9 +180,9 @@ def _plain(value: Any) -> Any:
 
 
 def _check_can_be_met(model: ModelSettings, where: str) -> None:
-    if model.form == "bounded" and model.min_score is not None and model.min_score > 1:
+    if model.form != "ratio" and model.min_score is not None and model.min_score > 1:
         raise SettingsError(
-            f"{where} min_score = {model.min_score:g} can never be met: a bounded D-Score lies between 0 and 1"
+            f"{where} min_score = {model.min_score:g} can never be met: this D-Score lies between 0 and 1"
         )
 
 
@@ -197,8 +198,9 @@ _EXPECTED = {
     "n": "give a whole number >= 2",
     "pad": "give a number of pixels >= 0 or a pair [vertical, horizontal]",
     "fill": "give the value of black in the model's input space, one number or one per channel",
-    "form": 'give "bounded" or "ratio"',
-    "bootstrap": "give a whole number >= 100, the resamples behind every interval",
+    "form": 'give "mean", "bounded" or "ratio"',
+    "bootstrap": f"give a whole number from 100 to {MOST_RESAMPLES:,}, the resamples behind every interval",
+    "confidence": CONFIDENCE,
     "min_score": "give a number > 0, as 0 would always pass",
     "max_v_robust": "give a number >= 0",
     "min_v_fitness": "give a number > 0 and <= 1, as others always pass or never",

@@ -14,7 +14,7 @@ from pytest_dscore.holdout.budget import Budget
 from pytest_dscore.holdout.commands import plot
 from pytest_dscore.holdout.commands._burning import burn_down
 from pytest_dscore.holdout.commands._project import load_holdouts
-from pytest_dscore.holdout.ledger import open_ledger
+from pytest_dscore.holdout.ledger import Use, open_ledger
 from pytest_dscore.holdout.terms import Terms
 from pytest_dscore.report.holdout_plots import plot_history
 from tests.cli import examples
@@ -37,6 +37,27 @@ def test_every_use_is_listed_with_its_score(dscore: Run) -> None:
     by_model = {f"digits-test-{i}": f"{100 * int(w) / examples.N:.4g}" for i, w in enumerate(wrong)}
     assert [line[5] for line in lines] == [by_model[line[3]] for line in lines]
     assert {line[4] for line in lines} == {"012345.."}
+
+
+def test_long_names_are_told_apart_and_nothing_is_cut(root: Path, dscore: Run) -> None:
+    holdout = examples.identity()
+    names = [f"a-model-of-the-vision-team-with-a-long-name-{i}@{'0123456789abcdef'}" for i in range(3)]
+    names += ["ab" * 32, f"{'cd' * 32}#{'ef' * 8}-17"]
+    uses = [Use.of(holdout, row, model=name) for row, name in zip(examples.outcomes(5), names, strict=True)]
+    open_ledger(".dscore/ledger", root=root).record_all(uses, holdout, lambda existing, new: "exact; accuracy shown")
+    examples.declare(root)
+    lines = dscore("history").out.splitlines()
+    found: list[str] = []
+    for line in lines[2:]:
+        if line[:2].strip():
+            found.append("")
+        found[-1] += line[lines[1].index("model") :][:20].strip()
+    shown = [name[:-6] for name in names[:3]]  # ten digits of a digest
+    assert found == [*shown, "ab" * 5, f"{'cd' * 5}#{'ef' * 5}-17"]
+    examples.declare(root, f'{examples.SETTINGS}mode = "adaptive"\nfeedback = "ladder"\n')
+    assert "0123456789" not in dscore("history").out  # of answers that are hidden
+    (printed,) = json.loads(dscore("history", "--json").out)
+    assert [use["model"] for use in printed["uses"]] == names
 
 
 @pytest.mark.usefixtures("project")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -213,11 +214,65 @@ def test_nothing_at_all(dscore: Run) -> None:
 
 
 def test_a_declared_hold_out_without_a_use(project: Path, dscore: Run) -> None:
-    examples.declare(project, examples.SETTINGS.replace("digits-test", "renamed"))
-    result = dscore("status")
-    assert "hold-out 'renamed': no use is on record under this name" in result.flat
-    assert "Its data may be on record under another name, and is then charged there: 'digits-test'" in result.flat
-    assert dscore("status", "renamed").flat == "hold-out 'renamed': no use is on record under this name"
+    settings = examples.SETTINGS.replace("digits-test", "renamed")
+    examples.declare(project, settings)  # of other data
+    for arguments in ((), ("renamed",)):
+        assert dscore("status", *arguments).flat.endswith("hold-out 'renamed': no use is on record under this name")
+    examples.declare(project, settings.replace("fixtures.digits:holdout", "nowhere:data"))
+    for arguments in ((), ("renamed",)):
+        said = dscore("status", *arguments).flat
+        assert "no use is on record under this name; whether its data are under another is not known: data" in said
+        assert "nowhere" in said
+
+
+RENAMED = """
+import numpy as np
+
+def data():
+    print("loading")
+    return np.random.default_rng(1).random((1000, 4))[:{n}], np.arange({n}) % 10
+"""
+
+
+def declare_renamed(root: Path) -> None:
+    """Settings that call the hold-out otherwise."""
+    settings = examples.SETTINGS.replace("digits-test", "renamed")
+    examples.declare(root, settings.replace("fixtures.digits:holdout", "renamed_data:data"))
+
+
+@pytest.mark.parametrize("arguments", [(), ("renamed",)])
+def test_a_renamed_hold_out_is_known_by_its_examples(
+    project: Path, dscore: Run, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    named = dscore("status").out
+    (project / "renamed_data.py").write_text(RENAMED.format(n=examples.N))
+    monkeypatch.delitem(sys.modules, "renamed_data", raising=False)
+    settings = examples.SETTINGS.replace("digits-test", "renamed").replace(
+        "fixtures.digits:holdout", "renamed_data:data"
+    )
+    examples.declare(project, settings)
+    result = dscore("status", *arguments)
+    assert result.out.startswith("hold-out 'renamed': 12 models used (")
+    told = "begun as 'digits-test': the examples on record under that name are the same, and so is the budget"
+    assert told in result.flat
+    without = result.flat.replace(f" {told}", "").replace("'renamed'", "'digits-test'")
+    assert without == " ".join(named.split())
+    (printed,) = json.loads(dscore("status", "--json", *arguments).out)
+    assert (printed["name"], printed["begun_as"], printed["models_used"]) == ("renamed", "digits-test", 12)
+    history = dscore("history", *arguments)
+    assert history.flat.count("passed") == 12
+    assert ", begun as 'digits-test'" in history.flat
+
+
+def test_a_part_of_the_examples_under_another_name(project: Path, dscore: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    (project / "renamed_data.py").write_text(RENAMED.format(n=400))
+    monkeypatch.delitem(sys.modules, "renamed_data", raising=False)
+    settings = examples.SETTINGS.replace("digits-test", "renamed").replace(
+        "fixtures.digits:holdout", "renamed_data:data"
+    )
+    examples.declare(project, settings)
+    said = dscore("status", "renamed").flat
+    assert said.endswith("under this name; it shares examples, and so the budget: 400 with 'digits-test'")
 
 
 @pytest.mark.usefixtures("project")

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import re
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -77,6 +80,40 @@ def test_verify_against_a_git_revision(project: Path, dscore: Run) -> None:
     assert result.code == 1
     assert "was known at HEAD and is gone" in result.flat
     assert "cannot be looked up" in dscore("verify", "--base", "no-such-branch").sentence
+
+
+def test_many_findings_that_are_alike_are_one_sentence(project: Path, dscore: Run) -> None:
+    def git(*arguments: str) -> None:
+        subprocess.run(["git", *arguments], cwd=project, check=True, capture_output=True)
+
+    git("init", "-q", "--bare", "remote.git")
+    git("init", "-q")
+    git("remote", "add", "origin", "remote.git")
+    url = "git:refs/dscore/ledger"
+    examples.record(project, url, models=3)
+    git("push", "-q", "origin", ":refs/dscore/ledger")
+    (printed,) = json.loads(dscore("verify", "--ledger", url, "--json").out)
+    gone = sorted(finding["record"] for finding in printed["findings"])
+    assert len(gone) == 4
+    result = dscore("verify", "--ledger", url)
+    assert result.code == 1
+    first = ", ".join(name[:12] for name in gone[:3])
+    assert f"rolled back: 4 records ({first} and 1 more; --json lists all), each like the first: record" in result.flat
+    assert result.flat.count("is gone from refs/dscore/ledger of origin, where this clone has seen it") == 1
+    assert "git push --force origin" in result.flat
+
+
+def test_findings_on_files_that_are_alike_are_one_sentence_of_each_kind(project: Path, dscore: Run) -> None:
+    for path in records(project)[:5]:
+        path.chmod(0o644)
+        path.write_text("")
+    records(project)[7].write_text("{")
+    result = dscore("verify")
+    assert result.flat.count("is empty (0 bytes)") == 1
+    assert re.search(r"edited: 5 records \(.{12}, .{12}, .{12} and 2 more; --json lists all\), each like", result.flat)
+    assert "was cut short" in result.flat
+    (printed,) = json.loads(dscore("verify", "--json").out)
+    assert sum("is empty" in finding["reason"] for finding in printed["findings"]) == 5
 
 
 def test_verify_does_not_pass_where_there_is_nothing(root: Path, dscore: Run) -> None:
@@ -155,6 +192,33 @@ def test_an_export_that_fails_leaves_the_old_file(project: Path, dscore: Run, mo
     assert (project / "all.jsonl").read_text() == "the only backup"
     assert not list(project.glob(".all.jsonl-*"))
     assert "No such file or directory" in dscore("export", "--output", "none/all.jsonl").sentence
+
+
+def test_an_export_to_a_pipe_goes_through_it(project: Path, dscore: Run) -> None:
+    os.mkfifo(project / "pipe")
+    reader = os.open(project / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert dscore("export", "--output", "pipe").code == 0
+        assert os.read(reader, 1 << 20).decode() == dscore("export").out
+    finally:
+        os.close(reader)
+    assert stat.S_ISFIFO((project / "pipe").stat().st_mode)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "directory"])
+@pytest.mark.parametrize("command", [("status",), ("verify",), ("export",)])
+def test_a_database_that_is_no_file(root: Path, dscore: Run, kind: str, command: tuple[str, ...]) -> None:
+    if kind == "pipe":
+        os.mkfifo(root / "uses.db")
+    else:
+        (root / "uses.db").mkdir()
+    said = dscore(*command, "--ledger", "sqlite:///uses.db").sentence
+    assert "sqlite:///uses.db: there is a directory, a pipe or a device of that name; give a file" in said
+
+
+def test_a_directory_of_records_that_is_a_pipe(root: Path, dscore: Run) -> None:
+    os.mkfifo(root / "uses")
+    assert "uses is a file; give a directory" in dscore("status", "--ledger", "uses").sentence
 
 
 def test_retire(project: Path, dscore: Run, monkeypatch: pytest.MonkeyPatch) -> None:

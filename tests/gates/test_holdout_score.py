@@ -223,6 +223,24 @@ def test_one_question_too_many_refuses_all(charged: Charged) -> None:
     assert properties(charged.cases()[BUDGET])["dscore.holdout.models_remaining"] == "0"
 
 
+@pytest.mark.parametrize("charge", ["all", "clean"])
+def test_data_in_another_order_each_time_are_refused(charged: Charged, charge: str) -> None:
+    charged.write(
+        "held.py",
+        "import itertools\nimport torch\nimport net\n\ncount = itertools.count()\n\n\ndef data():\n"
+        "    images, labels = net.data()\n    order = torch.roll(torch.arange(len(labels)), next(count))\n"
+        "    return images[order], labels[order]\n",
+    )
+    path = charged.path / "pyproject.toml"
+    charged.declare(f'charge = "{charge}"', data="held:data")
+    path.write_text(path.read_text().replace('data = "net:data"', 'data = "held:data"'))
+    charged.run().assert_outcomes(failed=1, passed=1)
+    assert "returned other examples, or the same in another order, than when the model was scored" in message(
+        charged.cases()[GATE]
+    )
+    assert charged.uses() == ()
+
+
 CONTENT = {
     "re-ordered": "torch.flip(images, (0,)), torch.flip(labels, (0,))",
     "flat": "images.reshape(40, -1).numpy().astype('float64'), ['abc'[label] for label in labels]",

@@ -78,7 +78,7 @@ KINDS = {
         "use = holdout.evaluate(DummyClassifier(strategy='constant', constant=2).fit([[0], [1]], [1, 2]))",
         lambda rows: [2] * N,
     ),
-    "function": ("use = holdout.evaluate(lambda rows: rows[:, 0] > 0.5)", lambda rows: rows[:, 0] > 0.5),
+    "function": ("use = holdout.evaluate(lambda rows: (rows[:, 0] > 0.5) + 0)", lambda rows: rows[:, 0] > 0.5),
 }
 
 
@@ -102,6 +102,30 @@ NO_MODELS = {
     "nan": ("holdout.evaluate(lambda rows: rows[:, 0] / 0)", "the model returned NaN or infinity for example 0"),
     "text labels": ("holdout.evaluate(lambda rows: ['cat'] * 100)", "none could ever be right"),
     "unlike lengths": ("holdout.evaluate(lambda rows: [[1], [1, 2]])", "the model returned rows that differ in length"),
+    "property": ("holdout.evaluate(bench.Lazy())", "predict of the Lazy raised KeyError: 'weights' ("),
+    "dates": (
+        "holdout.record(predictions=bench.LABELS.astype('M8[D]'))",
+        "is values of type datetime64[D]: give labels",
+    ),
+    "spans": ("holdout.record(predictions=bench.LABELS.astype('m8[s]'))", "values of type timedelta64[s]"),
+    "complex": ("holdout.evaluate(lambda rows: rows[:, 0] * 1j)", "the model returned values of type complex128"),
+    "records": (
+        "holdout.evaluate(lambda rows: numpy.zeros(100, [('label', int)]))",
+        "the model returned values of type [('label', '<i8')]: give labels",
+    ),
+    "masked": (
+        "holdout.evaluate(lambda rows: numpy.ma.array(bench.LABELS, mask=bench.outcomes(3)))",
+        "the model returned a masked array that lacks values",
+    ),
+    "masked outcomes": (
+        "holdout.record(outcomes=numpy.ma.array(bench.outcomes(5), mask=bench.outcomes(3)))",
+        "outcomes is a masked array that lacks values",
+    ),
+    "true or false": (
+        "holdout.record(predictions=bench.outcomes(7))",
+        "predictions= holds True and False where the labels are numbers such as 2",
+    ),
+    "no array": ("holdout.record(predictions=bench.Lazy())", "predictions= is a Lazy that makes no array: KeyError"),
     "no outcome": ("holdout.record()", "holdout.record takes predictions=... or outcomes=..., one of the two"),
     "both": ("holdout.record(predictions=[1] * 100, outcomes=[1] * 100)", "one of the two"),
     "only labels": ("holdout.record(labels=bench.LABELS)", "one of the two"),
@@ -131,7 +155,11 @@ NO_MODELS = {
 
 @pytest.mark.parametrize(("code", "part"), NO_MODELS.values(), ids=NO_MODELS)
 def test_what_cannot_be_scored_is_no_use(bench: HoldoutProject, code: str, part: str) -> None:
-    more = "\nclass Model:\n    pass\n\ndef broken(inputs):\n    raise KeyError('layer')\n"
+    more = (
+        "\nclass Model:\n    pass\n\ndef broken(inputs):\n    raise KeyError('layer')\n"
+        "\nclass Lazy:\n    @property\n    def predict(self):\n        raise KeyError('weights')\n"
+        "    def __array__(self, *arguments, **more):\n        raise KeyError('rows')\n"
+    )
     bench.write("bench.py", (bench.path / "bench.py").read_text() + more)
     result, text = bench.candidate(
         "import numpy\nwith numpy.errstate(divide='ignore'):\n    " + code.replace("\n", "\n    ")

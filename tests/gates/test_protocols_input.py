@@ -27,7 +27,7 @@ MARKS = {
     "repeats": ("repeats=0", "repeats = 0 cannot be used: give a whole number >= 1"),
     "seed": ("seed=-1", "seed = -1 cannot be used"),
     "interval": ("interval='bates'", 'interval = \'bates\' cannot be used: give "naive", "corrected" or "nested"'),
-    "confidence": ("confidence=95", "confidence = 95 cannot be used: give a number between 0 and 1"),
+    "confidence": ("confidence=95", "confidence = 95 cannot be used: give a number above 0 and up to 0.999999"),
     "scoring": ("scoring=3", "scoring = 3 cannot be used: give the name of a scorer"),
     "jobs": ("n_jobs=0", "n_jobs = 0 cannot be used"),
     "percent": ("max_error=20", "max_error = 20 can never fail: with scoring = 'accuracy' an error is a share"),

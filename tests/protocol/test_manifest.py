@@ -321,6 +321,9 @@ def test_fields_that_cannot_be_used(name: str, file: Path) -> None:
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(DScoreError, match=r"does not exist: write it with write_manifest\.$"):
         load_manifest(tmp_path / "protocol.yaml")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(DScoreError, match="pipe is a pipe or a device: name a file"):
+        load_manifest(tmp_path / "pipe")
     with pytest.raises(DScoreError, match=r"cannot be read \(Is a directory\)"):
         load_manifest(tmp_path)
     huge = tmp_path / "huge.yaml"

@@ -58,13 +58,13 @@ def _lines(found: status.Found) -> list[str]:
     budget, identity = found.budget, found.identity
     shown = budget.terms.scores_shown and not budget.hidden
     head = ["#", "when", "model", "commit", *(["error"] if shown else []), "verdict"]
-    rows = [
-        [str(number), _minute(use.when), model_name(use.model), _short(use.commit or "-", 8)]
-        # What may be seen of another hold-out is for its own settings to say.
-        + ([percent(use.wrong / use.n) if number <= len(budget.own) else "-"] if shown else [])
-        + [use.verdict]
-        for number, use in enumerate(budget.uses, 1)
-    ]
+    rows = []
+    for number, use in enumerate(budget.uses, 1):
+        # What may be seen of another hold-out is for its own settings to say; of a refused model nothing is.
+        seen = shown and number <= len(budget.own)
+        error = [percent(use.wrong / use.n) if seen else "-"] if shown else []
+        name = model_name(use.model, hidden=not seen)
+        rows.append([str(number), _minute(use.when), name, _short(use.commit or "-", 8), *error, use.verdict])
     begun = f", begun as '{found.begun_as}'" if found.begun_as != identity.name else ""
     text = wrapped(
         f"hold-out '{identity.name}': {budget.n:,} examples, {identity.digest[:12]} of {found.ledger}{begun}"

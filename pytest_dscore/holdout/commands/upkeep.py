@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -18,6 +16,7 @@ from pytest_dscore.holdout.commands._ledgers import add_ledger_options, one_matc
 from pytest_dscore.holdout.ledger import Finding, Report
 from pytest_dscore.holdout.provenance import ran_by
 from pytest_dscore.report.text import wrapped
+from pytest_dscore.writing import write_whole
 
 _RECORDS = re.compile(r"[0-9a-f]{64}(,[0-9a-f]{64})*")
 #: The name of a record, or of its file in a ledger.
@@ -123,23 +122,13 @@ def run_export(options: argparse.Namespace) -> int:
     if options.output is None:
         sys.stdout.write(text)
         return 0
-    _replace(Path(options.output), text)
+    path = Path(options.output)
+    if path.exists() and not (path.is_file() or path.is_dir()):  # such as /dev/null, which must not be replaced
+        path.write_bytes(text.encode("ascii"))
+    else:
+        write_whole(path, text.encode("ascii"))  # what was there may be the only other copy
     print("\n".join(wrapped(f"{_counted(len(lines) - 1, 'record')} of {ledger.where} written to {options.output}")))
     return 0
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write a file whole or not at all: what it held before may be the only other copy."""
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-    try:
-        with os.fdopen(descriptor, "w", encoding="ascii", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def run_import(options: argparse.Namespace) -> int:

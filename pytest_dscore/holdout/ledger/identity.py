@@ -109,7 +109,11 @@ class HoldoutIdentity:
         DScoreError
             Another length, values other than 0 and 1, or an identity read from a ledger, which has no order.
         """
-        return np.packbits(outcome_vector(outcomes, self.n)[self._rows()]).tobytes()
+        return np.packbits(self.ordered(outcomes)).tobytes()
+
+    def ordered(self, outcomes: Any) -> NDArray[np.bool_]:
+        """Return what `pack` packs: outcomes that are the same in whatever order the data came."""
+        return outcome_vector(outcomes, self.n)[self._rows()]
 
     def unpack(self, packed: bytes) -> NDArray[np.bool_]:
         """Return packed outcomes as booleans of shape (n,), in the order of the data this identity was made of."""

@@ -69,7 +69,10 @@ class SqlBackend(Backend):
             raise SettingsError(f"{self.where}: a ledger cannot be kept in {kind}: {advice}")
         if url.database in (None, "", ":memory:"):
             raise SettingsError(f"{self.where} keeps the ledger in memory, where it would be lost: {advice}")
-        return url.set(drivername="sqlite+pysqlite", database=str(root / str(url.database)))
+        file = root / str(url.database)
+        if file.exists() and not file.is_file():
+            raise SettingsError(f"{self.where}: there is a directory, a pipe or a device of that name; give a file")
+        return url.set(drivername="sqlite+pysqlite", database=str(file))
 
     def _make_engine(self) -> sa.Engine:
         # No pool: nothing is left open that a user would have to close, and a server may restart between two uses.

@@ -18,7 +18,7 @@ from scipy import stats
 
 from benchmarks.study import page
 from benchmarks.study.measured import Measured
-from benchmarks.study.scores import DEFAULT, Array, Setting, accuracies, bounded, pixels
+from benchmarks.study.scores import ACCURACY_NAME, DEFAULT, Array, Setting, accuracies, bounded, common, pixels
 from pytest_dscore.figure import Figure
 from pytest_dscore.score import bootstrap as resampling
 from pytest_dscore.score import formulas
@@ -31,6 +31,13 @@ CONFIDENCE = 0.95
 SIZES = (100, 200, 300, 500, 700, 1000, 1500, 2000, 5000, 10_000)
 #: The same for the library's own intervals, which cost more.
 TRIED = (100, 200, 300, 500, 700, 1000, 1500, 2000)
+#: Figures whose repeatability is compared with D's.
+COMPARED = (
+    ACCURACY_NAME,
+    *(f"{form}; {DEFAULT}" for form in ("bounded", "ratio", "relative", "robust", "fitness", "no fitness relative")),
+    *(f"{form}; {DEFAULT}" for form in ("smoothed", "mean a", "mean f", "mean hit", "mean three")),
+    *(f"{form}; {Setting(3, 'delete', 0.5)}" for form in ("bounded", "no fitness relative", "mean hit")),
+)
 SETTLED = 0.9
 MARGIN = 0.1
 GAP = 0.05
@@ -310,6 +317,32 @@ def over_seeds(networks: Sequence[Measured]) -> list[SeedSpread]:
     return found
 
 
+class Compared(NamedTuple):
+    """A figure's spread between networks, over test sets of 1,000 (median), and pairs that these rank right."""
+
+    name: str
+    between: float
+    within: float
+    ranked: float
+
+
+def compare(networks: Sequence[Measured], names: Sequence[str], draws: int = 200) -> list[Compared]:
+    """Compare figures by how well a test set of 1,000 tells networks apart; names that were not measured are left out."""
+    variants = [variant for variant in common(networks) if variant.name in names]
+    examples = len(networks[0].clean)
+    counts = np.random.default_rng([SEED, 3]).multinomial(1000, np.full(examples, 1 / examples), size=draws)
+    values = np.array([[v(accuracies(network)) for v in variants] for network in networks])
+    figures = [accuracies(network, counts) for network in networks]
+    found = []
+    for i, variant in enumerate(variants):
+        drawn = np.stack([variant(each) for each in figures])
+        within = float(np.median(drawn.std(axis=1, ddof=1)))
+        found.append(
+            Compared(variant.name, float(values[:, i].std(ddof=1)), within, rightly_ranked(drawn, values[:, i]))
+        )
+    return sorted(found, key=lambda each: -each.ranked)
+
+
 class PairTrial(NamedTuple):
     """How often the library finds a difference of two networks at the size that theory asks for."""
 
@@ -451,6 +484,7 @@ def report(
         page.section("The spread of D", _SPREAD, _between(found, len(networks[0].clean)), _sizes(found)),
         _picture(found, plots),
         page.section("Examples needed", _NEEDED, _needed(found), _checks(networks, found, repeats)),
+        page.section("D beside other figures", _OTHERS, _others(compare(networks, COMPARED))),
         page.section("Seeds of noise and shuffle", _seeds(over_seeds(everyone), found)),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -467,6 +501,21 @@ _NEEDED = page.wrapped(
     "Median over networks, what suffices for 90 % of them, and the worst. Widths between sizes tried are interpolated, "
     "beyond them the law of the square root is used."
 )
+
+
+_OTHERS = page.wrapped(
+    "Test sets of 1,000, drawn as above: how far a figure moves with them, how far it differs between the networks, and "
+    "how many pairs of networks are put in the order of all examples. This says how repeatable a figure is, not whether "
+    "it means anything."
+)
+
+
+def _others(compared: Sequence[Compared]) -> str:
+    rows = [
+        (c.name, f"{c.between:.3f}", f"{c.within:.4f}", f"{c.between / c.within:.1f}", f"{c.ranked:.1%}")
+        for c in compared
+    ]
+    return page.table(("figure", "sd between networks", "sd over test sets, median", "ratio", "ranked right"), rows)
 
 
 def _words(found: Stability) -> str:

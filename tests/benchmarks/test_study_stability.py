@@ -80,11 +80,9 @@ def test_pairs_in_the_right_order() -> None:
 def made(lower: list[list[float]]) -> Stability:
     """Trials of one draw each with given lower ends; D is 0.5, the upper end 0.6."""
     trials = [[Trial(np.array([0.5]), np.array([end]), np.array([0.6])) for end in row] for row in lower]
-    size = len(lower)
-    return Stability(
-        np.full(size, 0.5), np.ones((size, len(stability.SIZES))), np.zeros((size, len(stability.SIZES))), np.ones(len(stability.SIZES)), (100, 200, 400), list(range(size)),
-        trials, np.ones((size, size)),
-    )  # fmt: skip
+    size, sizes = len(lower), len(stability.SIZES)
+    d, sd, ranked = np.full(size, 0.5), np.ones((size, sizes)), np.ones(sizes)
+    return Stability(d, sd, 0 * sd, ranked, (100, 200, 400), list(range(size)), trials, np.ones((size, size)))
 
 
 def test_a_threshold_counts_as_decided_from_where_it_stays_so() -> None:
@@ -133,6 +131,21 @@ def test_seeds_are_compared_where_there_are_several() -> None:
     assert (spread.operator, spread.seeds, len(spread.sd)) == ("noise", 4, 3)
     assert (spread.sd > 0).all()
     assert stability.over_seeds(some(2, 50)) == []
+
+
+def test_figures_are_compared_by_their_noise() -> None:
+    networks = some(4, 400)
+    compared = {
+        each.name: each for each in stability.compare(networks, ("accuracy", "bounded; n 3, delete, pad 1", "no"))
+    }
+    assert set(compared) == {"accuracy", "bounded; n 3, delete, pad 1"}
+    clean = [float(one.clean.mean()) for one in networks]
+    assert compared["accuracy"].between == pytest.approx(np.std(clean, ddof=1))
+    # Binomial: sqrt(p (1 - p) / 1000).
+    assert compared["accuracy"].within == pytest.approx(
+        np.median([np.sqrt(p * (1 - p) / 1000) for p in clean]), rel=0.1
+    )
+    assert 0.5 < compared["bounded; n 3, delete, pad 1"].ranked <= 1
 
 
 def test_a_forecast_settles_about_every_second_threshold() -> None:

@@ -36,7 +36,7 @@ def refusal(tmp_path: Path, text: str) -> str:
 def test_defaults(tmp_path: Path) -> None:
     settings = read(tmp_path, TINY + "min_score = 0.5")
     model = settings.models["tiny"]
-    assert (model.n, model.operator, model.form, model.pad, model.fill) == (3, "delete", "bounded", None, None)
+    assert (model.n, model.operator, model.form, model.pad, model.fill) == (3, "delete", "mean", None, None)
     assert (model.batch_size, model.device, model.bf16) == (256, "auto", False)
     assert (model.bootstrap, model.confidence, model.seed, model.weights) == (1000, 0.95, 0, None)
     assert settings.junit_properties is True

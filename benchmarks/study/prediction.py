@@ -222,6 +222,8 @@ class Estimates:
         Score and target from the same examples.
     ceiling
         Rank correlation of the target with itself on other examples: what as many examples let a perfect score reach.
+    repeatable : (V,)
+        Rank correlation of each score with itself on other examples.
     """
 
     value: Array
@@ -231,6 +233,12 @@ class Estimates:
     nested_upper: Array
     shared: Array
     ceiling: float
+    repeatable: Array
+
+    def without_noise(self, variant: int) -> float:
+        """Rank correlation that endless examples might show, by Spearman's correction for attenuation (approximate)."""
+        left = max(float(self.repeatable[variant]) * self.ceiling, 0.0) ** 0.5
+        return float(self.value[RHO, variant]) / left if left > 0 else float("nan")
 
     def figure(self, row: int, variant: int) -> Figure:
         """Return value and interval over networks."""
@@ -266,6 +274,7 @@ def estimate(population: Population, draws: int) -> Estimates:
         nested_upper,
         population.shared.correlations(population.everyone[None])[..., 0],
         float(ranks.spearman(aims[0, 0], aims[1, 0])),
+        ranks.spearman(population.apart.scores[0, :, 0], population.apart.scores[1, :, 0]),
     )
 
 

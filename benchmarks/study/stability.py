@@ -327,7 +327,7 @@ class Compared(NamedTuple):
 
 
 def compare(networks: Sequence[Measured], names: Sequence[str], draws: int = 200) -> list[Compared]:
-    """Compare figures by how well a test set of 1,000 tells networks apart; names that were not measured are left out."""
+    """Compare figures by how well a test set of 1,000 tells networks apart; what was not measured is left out."""
     variants = [variant for variant in common(networks) if variant.name in names]
     examples = len(networks[0].clean)
     counts = np.random.default_rng([SEED, 3]).multinomial(1000, np.full(examples, 1 / examples), size=draws)
@@ -504,17 +504,17 @@ _NEEDED = page.wrapped(
 
 
 _OTHERS = page.wrapped(
-    "Test sets of 1,000, drawn as above: how far a figure moves with them, how far it differs between the networks, and "
-    "how many pairs of networks are put in the order of all examples. This says how repeatable a figure is, not whether "
-    "it means anything."
+    "Test sets of 1,000, drawn as above: how far a figure moves with them, how far it differs between the networks, "
+    "and how many pairs of networks are put in the order of all examples. This says how repeatable a figure is, not "
+    "whether it means anything."
 )
 
 
 def _others(compared: Sequence[Compared]) -> str:
-    rows = [
-        (c.name, f"{c.between:.3f}", f"{c.within:.4f}", f"{c.between / c.within:.1f}", f"{c.ranked:.1%}")
-        for c in compared
-    ]
+    rows = []
+    for name, between, within, ranked in compared:
+        ratio = f"{between / within:.1f}" if within > 0 else ""
+        rows.append((name, f"{between:.3f}", f"{within:.4f}", ratio, f"{ranked:.1%}"))
     return page.table(("figure", "sd between networks", "sd over test sets, median", "ratio", "ranked right"), rows)
 
 

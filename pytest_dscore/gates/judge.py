@@ -229,7 +229,7 @@ def _explanation(gate: str, figure: Figure, threshold: float, result: DScore) ->
     if reason := _uninformative(result):
         return reason
     if not math.isfinite(figure.value):
-        return "v_robust is 0, so the ratio says nothing: use the bounded form, or more examples"
+        return "v_robust is 0, so the ratio says nothing: use another form, or more examples"
     if gate == "min_accuracy":
         return ""
     if gate == "min_v_fitness":
@@ -237,7 +237,20 @@ def _explanation(gate: str, figure: Figure, threshold: float, result: DScore) ->
         return (
             f"the clean accuracy itself is only {clean:.3f}" if accuracy_is_to_blame else _fitness_explanation(result)
         )
+    if gate == "min_score" and result.form == "mean":
+        return _mean_explanation(result)
     return _shift_explanation(result)
+
+
+def _mean_explanation(result: DScore) -> str:
+    """Which of the two experiments costs more, and where most."""
+    if result.f.mean() >= result.a.mean():
+        return _shift_explanation(result)
+    row, col = divmod(int(result.f.argmin()), result.n)
+    return (
+        f"accuracy falls most when {region_name(row, col, result.n)} of every conv layer's output is mutated "
+        f"({result.operator}: f={result.f[row, col]:.2f} against {result.accuracy.value:.2f})"
+    )
 
 
 def _digits(value: float, threshold: float) -> int:

@@ -206,7 +206,7 @@ class Score(Subject):
         """Name and settings."""
         if not self.n:
             return self.name
-        form = "" if self.facts.get("form", "bounded") == "bounded" else f", {self.facts['form']}"
+        form = "" if self.facts.get("form", "bounded") == "mean" else f", {self.facts['form']}"
         return f"{self.name} (n={self.n}, {self.facts.get('operator', '?')}{form})"
 
     def grid(self, name: str) -> Grid | None:

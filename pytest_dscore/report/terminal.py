@@ -21,10 +21,11 @@ ASSUMPTIONS = (
     "if it is on the wrong side, and is inconclusive if it contains the threshold.",
     "Intervals say how far a figure could move with other test examples of the same",
     "kind, not with a retrained model.",
-    "D, v_fitness and a~ are reconstructions of Zhang et al. 2023 (README): do not",
-    "compare them with the paper's tables.",
+    "D, where no form is named, is the mean accuracy over all mutants and shifts, and",
+    "ours; v_fitness and a~ are reconstructions of Zhang et al. 2023. Compare none of",
+    "them with the paper's tables (README).",
 )
-RECONSTRUCTION = "(D, v_fitness and a~ are reconstructions: see the README of pytest-dscore)"
+RECONSTRUCTION = "(D is ours, v_fitness and a~ are reconstructions: README of pytest-dscore)"
 
 _COLUMNS = 80
 _LARGEST_GRID = 13
@@ -163,7 +164,7 @@ def _subject(verdict: Verdict) -> str:
     facts = verdict.facts
     if not facts:
         return verdict.subject
-    form = "" if facts["form"] == "bounded" else f", {facts['form']}"
+    form = "" if facts["form"] == "mean" else f", {facts['form']}"
     return f"{verdict.subject} (n={facts['n']}, {facts['operator']}{form})"
 
 

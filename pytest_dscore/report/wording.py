@@ -14,9 +14,10 @@ from pytest_dscore.verdict import LABELS
 
 _FIGURES = ("score", "v_robust", "v_fitness", "accuracy", "v_robust_relative")
 RECONSTRUCTION = (
-    "D, v_fitness and a~ are reconstructions of Zhang et al. 2023 (see the README of pytest-dscore): do not compare "
-    "them with the paper's tables. Intervals say how far a figure could move with other test examples of the same "
-    "kind, not with a retrained model."
+    "D, where no form is named, is the mean accuracy over all mutants and shifts, and ours; v_fitness and a~ are "
+    "reconstructions of Zhang et al. 2023 (see the README of pytest-dscore): compare none of them with the paper's "
+    "tables. Intervals say how far a figure could move with other test examples of the same kind, not with a retrained "
+    "model."
 )
 
 

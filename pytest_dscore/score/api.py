@@ -28,7 +28,7 @@ def d_score(
     labels: Any = None,
     n: int = 3,
     operator: str | Operator = "delete",
-    form: Form = "bounded",
+    form: Form = "mean",
     pad: int | Sequence[int] | None = None,
     fill: float | Sequence[float] | None = None,
     batch_size: int = 256,

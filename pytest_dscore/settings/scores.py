@@ -30,7 +30,7 @@ class ScoreSettings(BaseModel):
 
     n: int = Field(3, ge=2)
     operator: str = "delete"
-    form: Literal["mean", "bounded", "ratio"] = "bounded"
+    form: Literal["mean", "bounded", "ratio"] = "mean"
     pad: Annotated[int, Field(ge=0)] | list[Annotated[int, Field(ge=0)]] | None = None
     fill: float | list[float] | None = None
     batch_size: int = Field(256, ge=1)

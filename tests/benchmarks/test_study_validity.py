@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from benchmarks.study import prediction, ranks, scores, validity
-from benchmarks.study.prediction import GAIN, LEAD, PARTIAL, RHO, Choice, Judged, Population, Sample
+from benchmarks.study.prediction import GAIN, LEAD, PARTIAL, RHO, Choice, Estimates, Judged, Population, Sample
 from benchmarks.study.scores import ACCURACY_NAME, DEFAULT_NAME, Array, Variant
 from pytest_dscore.figure import Figure
 from tests.benchmarks.populations import network, told, unrelated
@@ -184,6 +184,24 @@ def test_the_chosen_one_is_judged_on_networks_that_had_no_say() -> None:
     assert choice.name == "variant 0"
     assert choice.inside == pytest.approx(1.0)
     assert abs(choice.held_out["made"].rho.value) < 0.5
+
+
+def test_correlations_are_corrected_for_noise() -> None:
+    # Score and target are the same but for noise, reliability 1 / (1 + 0.5) each: attenuated to that, corrected to 1.
+    rng = np.random.default_rng(12)
+    truth = rng.normal(size=4000)
+    noisy = truth + np.sqrt(0.5) * rng.normal(size=(6, 4000))
+    scores_ = np.stack([np.stack([noisy[k], noisy[k], noisy[2 + k]])[:, None] for k in range(2)])
+    sample = Sample(scores_, noisy[4:, None], 0, 1)
+    population = dataclasses.replace(made(np.zeros((3, 4000)), truth), apart=sample)
+    repeatable = ranks.spearman(sample.scores[0, :, 0], sample.scores[1, :, 0])
+    value = sample.correlations(population.everyone[None])[..., 0]
+    ceiling = float(ranks.spearman(noisy[4], noisy[5]))
+    found = Estimates(value, value, value, value, value, value, ceiling, repeatable)
+    assert found.value[RHO, 2] == pytest.approx(0.65, abs=0.03)
+    assert found.without_noise(2) == pytest.approx(1.0, abs=0.04)
+    hopeless = dataclasses.replace(found, repeatable=-repeatable)
+    assert np.isnan(hopeless.without_noise(2))
 
 
 def test_networks_without_the_default_are_refused() -> None:

@@ -143,7 +143,7 @@ def test_a_table_chooses_figures(project: Project) -> None:
         ("n = 2", "n was 3 and is 2"),
         ('operator = "invert"', "operator was delete and is invert"),
         ("pad = 2", "pad was [4, 4] and is [2, 2]"),
-        ('form = "ratio"', "form was bounded and is ratio"),
+        ('form = "ratio"', "form was mean and is ratio"),
         ("fill = 0.5", "fill was [0.0] and is [0.5]"),
     ],
 )

@@ -299,7 +299,20 @@ def verdicts(hits: NDArray[np.bool_], form: Form, thresholds: dict[str, float]) 
 def test_an_infinite_ratio_is_no_proof() -> None:
     [verdict] = verdicts(np.ones((9, 30), bool), "ratio", {"min_score": 5.0})
     assert verdict.outcome == "fail"
-    assert verdict.reason.endswith("v_robust is 0, so the ratio says nothing: use the bounded form, or more examples")
+    assert verdict.reason.endswith("v_robust is 0, so the ratio says nothing: use another form, or more examples")
+
+
+def test_what_costs_most_is_named_of_both_experiments() -> None:
+    hits = np.ones((9, 400), bool)
+    hits[2, :300] = False
+    [verdict] = verdicts(hits, "mean", {"min_score": 0.95})
+    assert verdict.reason.endswith(
+        "accuracy falls most when upper right of every conv layer's output is mutated (delete: f=0.25 against 1.00)"
+    )
+    hits[7, :310] = False
+    [verdict] = verdicts(hits, "mean", {"min_score": 0.95})
+    assert verdict.reason.startswith("D-Score 0.809 [")  # 1 - (300 + 310) / 3200
+    assert verdict.reason.endswith("accuracy falls most when the object is lower left (a=0.23 against 1.00)")
 
 
 def test_fitness_lost_by_attention_that_is_elsewhere_than_the_features() -> None:

@@ -81,7 +81,7 @@ def model(name: str = "digits", score: float = 0.8, n: int = 2, **changes: Any) 
         **figure("v_fitness", 0.875),
         **figure("accuracy", 0.9),
         **figure("v_robust_relative", 0.5625),
-        **{"n": n, "operator": "delete", "form": "bounded", "pad": [14, 14], "fill": [0.0], "bf16": "false"},
+        **{"n": n, "operator": "delete", "form": "mean", "pad": [14, 14], "fill": [0.0], "bf16": "false"},
         **{"examples": 1200, "classes": 10, "bootstrap": 1000, "confidence": 0.95, "seed": 0, "g": 3.532},
         **{"helpful_regions": [], "remarks": [], "holdout_charges": [], "versions": {"torch": "2.14.1"}},
         **{"model_fingerprint": "a1" * 32, "data_fingerprint": "b2" * 32},

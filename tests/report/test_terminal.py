@@ -29,7 +29,7 @@ def facts(n: int = 3, **changes: Any) -> dict[str, Any]:
     a = [[0.75] * n for _ in range(n)]
     f_tilde[-1][0], a[0][-1] = 0.5, 0.25
     return {
-        **{"n": n, "operator": "delete", "form": "bounded", "pad": [9, 9], "fill": [0.0], "bf16": False},
+        **{"n": n, "operator": "delete", "form": "mean", "pad": [9, 9], "fill": [0.0], "bf16": False},
         **{"examples": 602, "classes": 10, "device": "cpu", "bootstrap": 1000, "confidence": 0.95, "seed": 0},
         **{"cached": False, "g": 4.5, "augmentation_probability": 0.2, "no_deletion_hurts": False},
         **{"helpful_regions": [], "skipped_layers": [], "unused_layers": [], "layers": 4, "remarks": []},

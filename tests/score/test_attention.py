@@ -66,7 +66,10 @@ def test_its_figures_by_hand(row: int, col: int) -> None:
     result = d_score(Corner(row, col), images, labels, n=N, bootstrap=0)
     assert result.v_robust.value == pytest.approx(0.9428090416 + 0.0942809042 + 1.4142135624)
     assert result.v_fitness.value == pytest.approx(0.64)
-    assert result.score.value == pytest.approx(0.64 * (1 - 2.4513035082 / 3.3856180832))
+    # The mean of f is 1 - 0.5 / 9, that of a 0.5 + 0.5 / 9.
+    assert result.score.value == pytest.approx((17 / 18 + 5 / 9) / 2)
+    bounded = d_score(Corner(row, col), images, labels, n=N, bootstrap=0, form="bounded")
+    assert bounded.score.value == pytest.approx(0.64 * (1 - 2.4513035082 / 3.3856180832))
 
 
 def test_turning_the_sign_of_the_corner_turns_every_prediction() -> None:

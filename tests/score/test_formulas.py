@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from pytest_dscore.score import DScore, formulas
-from tests.score.hitting import hits_for, result_of
+from tests.score.hitting import correlated_hits, hits_for, result_of
 
 close = pytest.approx
 
@@ -44,6 +44,31 @@ def test_by_hand_with_two_regions_that_matter() -> None:
 
 def test_by_hand_the_ratio() -> None:
     assert result_of(hits_for(HAND), form="ratio").score.value == close(0.4410624803)
+
+
+def test_by_hand_the_mean() -> None:
+    # f adds up to 3.0 and a to 2.0, over eight passes.
+    assert result_of(hits_for(HAND), form="mean").score.value == close(0.625)
+    # Nothing hurts but one mutant and one shift, which get nothing right.
+    assert result_of(hits_for([10, 0, 10, 10, 10, 10, 10, 10, 0]), form="mean").score.value == close(0.75)
+
+
+@settings(max_examples=100)
+@given(hits=hnp.arrays(bool, st.tuples(st.sampled_from([9, 19]), st.integers(1, 12))))
+def test_the_mean_is_the_share_of_right_answers_in_all_changed_passes(hits: NDArray[Any]) -> None:
+    score = result_of(hits, form="mean").score
+    assert score.value == close(sum(map(sum, hits[1:].tolist())) / hits[1:].size)
+    assert 0 <= score.value <= 1
+    assert score.larger_is_better
+
+
+def test_the_interval_of_the_mean_is_that_of_a_mean_of_examples() -> None:
+    # Every example has a share of right answers of its own, and the score is their mean.
+    hits = correlated_hits(400, 19, seed=5)
+    score, shares = result_of(hits, form="mean", replicates=4000).score, hits[1:].mean(axis=0)
+    half = 1.959964 * shares.std(ddof=1) / math.sqrt(400)
+    assert score.lower == close(score.value - half, abs=0.1 * half)
+    assert score.upper == close(score.value + half, abs=0.1 * half)
 
 
 def test_by_hand_the_rest() -> None:

@@ -19,6 +19,9 @@ from pytest_dscore.verdict import LABELS, Outcome, Verdict, side
 
 FIGURES = ("score", "v_robust", "v_fitness", "accuracy", "v_robust_relative")
 _DROP = "max_drop."
+
+#: Below so many examples an interval of D (form ``mean``) can be wider than 0.05 either way, by docs/study.md.
+FEW_EXAMPLES = 250
 _GRIDS = ("f", "f_lower", "f_upper", "f_tilde", "a", "a_lower", "a_upper", "a_tilde")
 
 
@@ -277,6 +280,15 @@ def _fitness_explanation(result: DScore) -> str:
     )
 
 
+def _few_examples(examples: int) -> list[str]:
+    if examples >= FEW_EXAMPLES:
+        return []
+    return [
+        f"WARNING: {examples:,} test examples are few: below {FEW_EXAMPLES:,} the interval of D can be wider than "
+        "+-0.05, so that only thresholds far from it are decided (docs/thresholds.md)"
+    ]
+
+
 def _facts(result: DScore, measured: Measured, versions: Mapping[str, str]) -> dict[str, Any]:
     """All settings and grids as built-in types: a NumPy scalar would kill a run under xdist."""
     return {
@@ -301,7 +313,7 @@ def _facts(result: DScore, measured: Measured, versions: Mapping[str, str]) -> d
         "layers": len(result.maps),
         "unused_layers": list(result.unused_layers),
         "predicted_classes": result.predicted_classes,
-        "remarks": list(result.remarks),
+        "remarks": [*result.remarks, *_few_examples(result.examples)],
         "model_fingerprint": measured.model_fingerprint,
         "data_fingerprint": measured.data_fingerprint,
         "versions": dict(versions),

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from pytest_dscore.gates.judge import judge
 from pytest_dscore.gates.store import Measured
+from pytest_dscore.report.terminal import grids
 from pytest_dscore.score.engine import Hits
 from pytest_dscore.score.formulas import Form
 from pytest_dscore.verdict import Verdict
@@ -300,6 +301,17 @@ def test_an_infinite_ratio_is_no_proof() -> None:
     [verdict] = verdicts(np.ones((9, 30), bool), "ratio", {"min_score": 5.0})
     assert verdict.outcome == "fail"
     assert verdict.reason.endswith("v_robust is 0, so the ratio says nothing: use another form, or more examples")
+
+
+@pytest.mark.parametrize(("examples", "few"), [(249, True), (250, False)])
+def test_a_small_test_set_is_warned_of(examples: int, few: bool) -> None:
+    hits = np.ones((9, examples), bool)
+    hits[:, ::5] = False
+    [verdict] = verdicts(hits, "mean", {"min_score": 0.5})
+    assert verdict.outcome == "pass"
+    warned = [remark for remark in verdict.facts["remarks"] if remark.startswith(f"WARNING: {examples} test examples")]
+    assert len(warned) == few
+    assert any("249 test examples are few" in line for line in grids(verdict)) == few
 
 
 def test_what_costs_most_is_named_of_both_experiments() -> None:

@@ -132,18 +132,21 @@ def stability(study: Study) -> str:
     """How many examples the score needs."""
     from benchmarks.study import stability as analysis
 
-    measured = [result.measured for result in study.run("stability", study.stable()).values()]
-    return analysis.report(measured, study.plots, repeats=4 if study.smallest else 100)
+    return analysis.report(_mixed(study), study.plots, repeats=4 if study.smallest else 100)
 
 
 def pruning(study: Study) -> str:
     """Whether regions whose deletion helps are more than chance."""
     from benchmarks.study import pruning as analysis
 
-    # Where a network was measured on more examples, those are taken.
+    return analysis.report(_mixed(study))
+
+
+def _mixed(study: Study) -> list[Measured]:
+    """The mixed networks; those that were measured on more examples and with further seeds with all of that."""
     mixed = {one.recipe: one for one in _populations(study)["mixed"]}
     mixed |= {task.recipe: result.measured for task, result in study.run("stability", study.stable()).items()}
-    return analysis.report(list(mixed.values()))
+    return list(mixed.values())
 
 
 def _populations(study: Study) -> dict[str, list[Measured]]:

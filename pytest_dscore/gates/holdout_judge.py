@@ -142,7 +142,7 @@ def use_verdicts(
     budget = charged.budget
     facts = budget_facts(budget, place) | {
         "new": charged.recorded[0].is_new,
-        "model_fingerprint": charged.recorded[0].use.model,
+        "model_fingerprint": model_known(charged.recorded[0].use, answer),
         "remarks": [*remarks(budget, charged.new, place), *_other_answers(differing)],
     }
     figures = {} if answer.figure is None else {"accuracy": answer.figure}
@@ -150,6 +150,11 @@ def use_verdicts(
     if answer.passed is not None:
         verdicts.append(_accuracy(name, settings, answer, facts))
     return verdicts
+
+
+def model_known(use: Use, answer: Answer) -> str:
+    """What a report may call a model: without the digest of its answers, where these are hidden."""
+    return use.model.partition("@")[0] if answer.figure is None else use.model
 
 
 def _budget(name: str, budget: Budget, figures: dict[str, Figure], facts: dict[str, Any]) -> Verdict:

@@ -87,7 +87,7 @@ def _charge(
     rows = wrong if declared.charge == "all" else wrong[:1]
     commit, ran_by = gates.origin
     uses = [
-        Use.of(identity, row, model=_key(measured, recipe, number), commit=commit, ran_by=ran_by)
+        Use.of(identity, row, model=_key(measured, recipe, number, identity.ordered(row)), commit=commit, ran_by=ran_by)
         for number, row in enumerate(rows)
     ]
     charged = charge(
@@ -97,9 +97,14 @@ def _charge(
         return _sentence(charged, terms, rows, len(wrong), gates.place(name))
 
 
-def _key(measured: Measured, recipe: str, number: int) -> str:
-    """What identifies one outcome vector of a D-Score; the first is the unchanged model on the unchanged data."""
-    return measured.model_fingerprint if number == 0 else f"{measured.model_fingerprint}#{recipe}-{number}"
+def _key(measured: Measured, recipe: str, number: int, wrong: NDArray[np.bool_]) -> str:
+    """What identifies one outcome vector of a D-Score; the first is the unchanged model on the unchanged data.
+
+    The outcomes are part of it: a model that answers otherwise with the same weights and code (another device, what its
+    ``forward`` reads) shows other figures, which are other uses.
+    """
+    digest = hashlib.sha256(wrong.tobytes()).hexdigest()[:16]
+    return f"{measured.model_fingerprint}#{recipe}-{number}@{digest}"
 
 
 def _sentence(charged: Charged, terms: Terms, rows: NDArray[np.bool_], asked: int, place: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -24,6 +24,8 @@ from pytest_dscore.holdout.terms import Terms
 
 #: Stands for an epsilon where none is declared, and only what does not depend on it is asked.
 _ANY_EPSILON = 0.5
+#: Up to so many models an epsilon with room is searched for, in steps of one part in so many.
+_SEARCHED, _STEPS = 200, 10_000
 _WORST = "error rates of 50 % and models that are not alike are supposed"
 _HIDDEN = f"scores are hidden, so {_WORST}"
 _REFUSED = f"nothing was shown of the models refused, so {_WORST}"
@@ -156,8 +158,8 @@ class Budget:
 
     @cached_property
     def failure_probability(self) -> float:
-        """Bound on the probability that any score that was shown is off by the declared epsilon."""
-        if not self.shown:
+        """Bound on the probability that any score that was shown is off by the declared epsilon; 0 where none was."""
+        if not self.own:
             return 0.0
         if self.adaptive or self._blind:
             return failure_probability(k=self.shown, epsilon=self.epsilon, **self.planned())
@@ -166,7 +168,7 @@ class Budget:
     @cached_property
     def committed(self) -> float:
         """The same with the refused models, by which the next ones are admitted."""
-        if not self.refused:
+        if self.own and not self.refused:
             return self.failure_probability
         if self._blind:
             return failure_probability(k=self.used, epsilon=self.epsilon, **self.planned())
@@ -180,7 +182,7 @@ class Budget:
     @cached_property
     def tolerance(self) -> float:
         """The smallest epsilon that still holds for all that were shown, with probability 1 - delta."""
-        if not self.shown:
+        if not self.own:
             return 0.0
         if self.adaptive or self._blind:
             return tolerance(k=self.shown, delta=self.terms.delta, **self.planned())
@@ -192,12 +194,23 @@ class Budget:
         nearest = min(rates, key=lambda p: abs(p - Fraction(1, 2)))
         return max(own, tolerance(k=len(self.elsewhere), n=self.n, delta=rest, error=nearest, bound="union"))
 
-    @property
-    def committed_tolerance(self) -> float:
-        """The epsilon from which on the refused models are within the budget with the others."""
-        if self._blind:
-            return tolerance(k=self.used, delta=self.terms.delta, **self.planned())
-        return Budget(self.terms, self.own, (*self.elsewhere, *self.refused)).tolerance
+    @cached_property
+    def roomy_epsilon(self) -> float:
+        """The least epsilon, to a hundredth of a per cent, with room for another model like those so far.
+
+        Of so many models that a search would take minutes: an epsilon at which they and those refused are within the
+        budget, which may be larger than need be.
+        """
+        if len(self.own) > _SEARCHED:
+            return Budget(self.terms, self.own, (*self.elsewhere, *self.refused)).tolerance
+        low, high = math.floor(self.epsilon * _STEPS), _STEPS
+        while high - low > 1:
+            middle = (low + high) // 2
+            room = Budget(
+                replace(self.terms, epsilon=middle / _STEPS), self.own, self.elsewhere, self.refused
+            ).remaining
+            low, high = (low, middle) if room != 0 else (middle, high)
+        return high / _STEPS
 
     @property
     def _own_tolerance(self) -> float:

@@ -77,14 +77,12 @@ def charge(
     require_begun(ledger, holdout, terms)
     if not uses:
         raise DScoreError("no use was given to charge for")
-    admission = _Admission(terms, holdout, shown, cache)
+    admission = _Admission(terms, holdout, uses, shown, cache)
     with coupling_explained():
         recorded = ledger.record_all(uses, holdout, admission)
         if admission.refusal:
             raise UseRefused(admission.refusal)
         found = admission.after or _budget(terms, holdout, ledger.uses(holdout), cache)
-        if any(one.use.refused for one in recorded) and not found.admits:
-            raise UseRefused(_still_refused(terms, found, recorded))
     return Charged(recorded, found)
 
 
@@ -96,8 +94,10 @@ class _Admission:
     with nothing shown, and counts from then on.
     """
 
-    def __init__(self, terms: Terms, holdout: HoldoutIdentity, shown: Shown, cache: Path | None) -> None:
-        self._terms, self._holdout, self._shown, self._cache = terms, holdout, shown, cache
+    def __init__(
+        self, terms: Terms, holdout: HoldoutIdentity, uses: Sequence[Use], shown: Shown, cache: Path | None
+    ) -> None:
+        self._terms, self._holdout, self._uses, self._shown, self._cache = terms, holdout, uses, shown, cache
         #: The budget with the uses, where they are admitted.
         self.after: Budget | None = None
         #: Why they are refused although on record; empty where they are not.
@@ -107,12 +107,14 @@ class _Admission:
         """Return the verdict to record, or raise `UseRefused` where nothing is to be recorded."""
         terms, self.after, self.refusal = self._terms, None, ""  # the ledger may ask again, when another was faster
         _refuse_richer_feedback(terms, existing)
-        after = self._budget([*existing, *new])
-        before = self._before(after, existing, len(new))
+        wanted = {use.key for use in new}
+        earlier = [use for use in existing if use.refused and use.key in wanted]
+        after = self._budget([*(use for use in existing if use not in earlier), *new])
+        before = self._before(after, existing, len(new), bool(earlier))
         if after.too_many:
             raise UseRefused(_too_many(terms, before, len(new)))
-        if before is not None and before.limit is not None and before.limit < len(new):
-            raise UseRefused(_no_room(terms, before, len(new)))
+        if before is not None:
+            self._refuse_unseen(before, earlier, self._asked(existing))
         if after.admits:
             self.after = after
             own = [use for use in existing if use.holdout == self._holdout.digest]
@@ -124,12 +126,26 @@ class _Admission:
         self.refusal = _refused(terms, before, with_them, len(new))
         return verdict
 
+    def _refuse_unseen(self, before: Budget, earlier: Sequence[Use], asked: int) -> None:
+        """Raise `UseRefused` where it can be said without a look at the outcomes."""
+        if earlier and not before.admits:
+            raise UseRefused(_still_refused(self._terms, before, earlier))
+        fresh = asked - len(earlier)
+        if fresh > 0 and before.limit is not None and before.limit < fresh:
+            raise UseRefused(_no_room(self._terms, before, fresh))
+
+    def _asked(self, existing: Sequence[Use]) -> int:
+        """Return how many of the uses were not shown before; those with equal outcomes count one by one."""
+        shown = [use for use in existing if not use.refused and use.holdout == self._holdout.digest]
+        keys, models = {use.key for use in shown}, {use.model for use in shown}
+        return sum(use.key not in keys and use.model not in models for use in self._uses)
+
     def _budget(self, uses: Sequence[Use]) -> Budget:
         return _budget(self._terms, self._holdout, uses, self._cache)
 
-    def _before(self, after: Budget, existing: Sequence[Use], new: int) -> Budget | None:
-        """Return the budget without the new uses, the last of the own ones."""
-        if isinstance(after, RunningBudget):  # which has the costs at hand
+    def _before(self, after: Budget, existing: Sequence[Use], new: int, changed: bool) -> Budget | None:
+        """Return the budget without the new uses, the last of the own ones; `changed` if others were left out too."""
+        if isinstance(after, RunningBudget) and not changed:  # which has the costs at hand
             return after.of_first(len(after.own) - new)
         return self._budget(existing) if existing else None
 
@@ -156,6 +172,7 @@ def budget_on_record(
 def require_begun(ledger: Ledger, holdout: HoldoutIdentity, terms: Terms) -> None:
     """Raise `LedgerMissing` where the ledger does not know the hold-out, nor one that shares examples with it."""
     if not ledger.begun:
+        ledger.holdouts()  # says more where records that were seen before are gone
         raise LedgerMissing(
             f"hold-out '{terms.name}': {ledger.where} holds no record. Where it was begun before, restore it (a "
             "checkout without it, a wrong URL or a wiped database look like this); where this is the first time, begin "
@@ -192,10 +209,9 @@ def _too_many(terms: Terms, before: Budget | None, new: int) -> str:
 def _no_room(terms: Terms, before: Budget, new: int) -> str:
     """Return why uses are refused whatever their outcomes."""
     clean = "" if new == 1 else ", or charge = 'clean'"
-    enough = f" (+-{percent_above(before.committed_tolerance)} would do)" if before.refused else ""
     return (
         f"{_head(terms)}There is no room for {_models(new)}; {sentence(before, terms.name)}: "
-        f"declare a larger epsilon{enough}{clean}, or {_GO_ON}"
+        f"declare a larger epsilon (+-{percent_above(before.roomy_epsilon)} would do for one more){clean}, or {_GO_ON}"
     )
 
 
@@ -215,7 +231,7 @@ def _refused(terms: Terms, before: Budget | None, after: Budget, new: int) -> st
     """
     assert terms.epsilon is not None
     limit = f"+-{percent(terms.epsilon)} would no longer hold with probability {percent(1 - terms.delta)}"
-    enough = f"+-{percent_above(after.committed_tolerance)} would do"
+    enough = f"+-{percent_above(after.roomy_epsilon)} would do"
     noted = "" if after.hidden else f" {_on_record(new)}"
     if before is None:
         # For error rates of 0.5: what holds for the model refused would tell its own.
@@ -239,13 +255,11 @@ def _on_record(new: int) -> str:
     )
 
 
-def _still_refused(terms: Terms, found: Budget, recorded: Sequence[Recorded]) -> str:
-    before = [one.use for one in recorded if one.use.refused]
-    part = f"{len(before)} of " if len(before) < len(recorded) else ""
-    queries = "this model was" if len(recorded) == 1 else f"{part}these {len(recorded)} queries were"
+def _still_refused(terms: Terms, before: Budget, earlier: Sequence[Use]) -> str:
+    queries = "this model was" if len(earlier) == 1 else f"{len(earlier)} of these queries were"
     return (
-        f"{_head(terms)}On {before[0].when[:10]} {queries} refused; {sentence(found, terms.name)}: declare a larger "
-        f"epsilon (+-{percent_above(found.committed_tolerance)} would do) or {_GO_ON}"
+        f"{_head(terms)}On {earlier[0].when[:10]} {queries} refused; {sentence(before, terms.name)}: declare a larger "
+        f"epsilon (+-{percent_above(before.roomy_epsilon)} would do) or {_GO_ON}"
     )
 
 
@@ -267,7 +281,7 @@ def _budget(terms: Terms, holdout: HoldoutIdentity, uses: Sequence[Use], cache: 
     Where all were of other hold-outs that share examples with this one, the largest of them stands for it.
     """
     own, elsewhere, refused = parts(uses, holdout.digest)
-    if not own and elsewhere:
+    if not own and elsewhere and not any(use.holdout == holdout.digest for use in refused):
         own, elsewhere, refused = parts(uses, max(elsewhere, key=lambda use: use.n).holdout)
     return running_budget(terms, own, elsewhere, refused, cache)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -89,3 +90,26 @@ def test_a_hold_out_all_of_whose_uses_were_refused(root: Path, dscore: Run) -> N
     assert "1 model used (1 effective; 1 of them refused), 0 more before +-4 % no longer holds" in result.flat
     assert dscore("history").code == 0
     assert "every use of it was refused" in dscore("history", "--plot", str(root / "plot.svg")).sentence
+
+
+@pytest.mark.usefixtures("refused")
+def test_the_epsilon_that_is_named_leaves_room_for_one_more(root: Path, dscore: Run) -> None:
+    said = re.search(r"declare a larger epsilon \(\+-(\d+\.\d\d) % would do for one more\)", dscore("status").flat)
+    assert said
+    enough = float(said[1]) / 100
+    for epsilon, room in ((enough, True), (enough - 0.0001, False)):
+        examples.declare(root, examples.SETTINGS.replace("0.04", f"{epsilon:.4f}") + "delta = 0.008\n")
+        (printed,) = json.loads(dscore("status", "--json").out)
+        assert (printed["models_remaining"] > 0) is room
+
+
+def test_hidden_scores_are_not_drawn_and_their_digests_not_shown(root: Path, dscore: Run) -> None:
+    examples.declare(root, examples.SETTINGS + 'mode = "adaptive"\nfeedback = "pass-fail"\nmin_accuracy = 0.5\n')
+    identity = examples.identity()
+    ledger = open_ledger(".dscore/ledger", root=root)
+    ledger.begin(identity)
+    use = Use.of(identity, np.arange(examples.N) < 30, model="svc@0123456789abcdef")
+    ledger.record_all([use], identity, lambda existing, new: "pass-fail; passed min_accuracy 0.5")
+    assert "would tell them" in dscore("history", "--plot", str(root / "plot.svg")).sentence
+    assert not (root / "plot.svg").exists()
+    assert "0123456789abcdef" not in dscore("history", "--json").out

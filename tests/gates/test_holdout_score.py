@@ -178,11 +178,32 @@ def test_a_refused_d_score_is_shown_once_epsilon_allows_it(charged: Charged) -> 
     charged.declare(epsilon=0.05)
     charged.run().assert_outcomes(passed=1, failed=1)
     again = message((charged.run(), charged.cases())[1][GATE])
-    enough = re.search(r"On \d{4}-\d\d-\d\d these \d+ queries were refused; .* \(\+-(\d+\.\d\d) % would do\)", again)
+    enough = re.search(r"On \d{4}-\d\d-\d\d \d+ of these queries were refused; .* \(\+-(\d+\.\d\d) % would do\)", again)
     assert enough
     charged.declare(epsilon=round(float(enough[1]) / 100, 4))
     charged.run().assert_outcomes(passed=2)
-    assert all(use.refused for use in charged.uses())
+    # They were shown, and count as shown from now on: with the old epsilon the budget no longer holds.
+    assert len(charged.uses()) == len(charged.wrong(n=3))
+    assert not any(use.refused for use in charged.uses())
+    charged.declare(epsilon=0.05)
+    charged.run().assert_outcomes(failed=1, passed=1)
+    assert "+-5 % no longer holds" in message(charged.cases()[BUDGET])
+
+
+def test_other_answers_of_the_same_weights_and_code_are_other_uses(
+    charged: Charged, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = (charged.path / "net.py").read_text()
+    charged.write(
+        "net.py", "import os\n" + source.replace("self.head(", "float(os.environ.get('SIGN', '1')) * self.head(")
+    )
+    charged.declare(epsilon=0.9)
+    charged.run("--dscore-no-cache").assert_outcomes(passed=2)
+    before = len(charged.uses())
+    monkeypatch.setenv("SIGN", "-1")
+    result = charged.run("--dscore-no-cache")
+    assert "(0 new on record)" not in text_of(result)
+    assert len(charged.uses()) > before
 
 
 def test_a_refused_d_score_is_not_kept_for_somebody_to_read(charged: Charged) -> None:

@@ -104,12 +104,13 @@ def _as_json(found: status.Found) -> dict[str, Any]:
     shown = budget.terms.scores_shown and not budget.hidden
 
     def line(number: int, use: Use) -> dict[str, Any]:
+        known = shown and number < len(budget.own)
         return {
             "when": use.when,
-            "model": use.model,
+            "model": use.model.partition("@")[0] if budget.hidden or use.refused else use.model,
             "commit": use.commit,
             "ran_by": use.ran_by,
-            "error": use.wrong / use.n if shown and number < len(budget.own) else None,
+            "error": use.wrong / use.n if known else None,
             "verdict": use.verdict,
             "holdout": use.holdout,
             "record": use.name,
@@ -135,6 +136,11 @@ def _plot(project: Project, found: Sequence[status.Found], path: Path) -> None:
         budget = status.quick(project, found[0]).budget
         if not budget.own:
             raise DScoreError(f"hold-out '{found[0].identity.name}': every use of it was refused, so none can be drawn")
+        if budget.hidden:
+            raise DScoreError(
+                f"hold-out '{found[0].identity.name}': its scores are hidden, and a picture of how alike the models "
+                "are would tell them: see `dscore holdout status`"
+            )
         plot_history(burn_down(budget), similarity_matrix(outcomes_of(budget.own)), path)
 
 

@@ -194,8 +194,9 @@ def lines(found: Found) -> list[str]:
 
 def _ways(budget: Budget) -> str:
     """Return what to do where the budget is spent."""
-    enough = percent_above(budget.committed_tolerance) if budget.refused else ""
-    larger = f"declare a larger epsilon (+-{enough} would do), or " if enough else ""
+    if budget.terms.max_uses is not None and budget.used >= budget.terms.max_uses:
+        return "raise max_uses, or retire it and go on with new examples"
+    larger = f"declare a larger epsilon (+-{percent_above(budget.roomy_epsilon)} would do for one more), or "
     return f"{larger}retire it and go on with new examples"
 
 

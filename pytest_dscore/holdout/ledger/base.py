@@ -144,7 +144,7 @@ class Ledger:
             The hold-out they are uses of; put on record with its first use.
         admit
             Called once with the uses already charged (those of every hold-out that shares examples with this one) and
-            the new ones, if there are new ones.
+            the new ones, if there are new ones. One that was refused before and not shown since is new again.
 
         Returns
         -------

@@ -24,6 +24,7 @@ class Index:
         self.retired: dict[str, Retirement] = {}
         self._uses: dict[str, list[Use]] = defaultdict(list)
         self._by_outcomes: dict[tuple[str, bytes], Use] = {}
+        self._refused: dict[tuple[str, bytes], Use] = {}
         self._by_model: dict[tuple[str, str], Use] = {}
 
     def add(self, new: Mapping[str, Record]) -> None:
@@ -53,6 +54,10 @@ class Index:
             self.declared.setdefault(record.identity.digest, record.identity)
         elif isinstance(record, Retirement):
             self.retired.setdefault(record.holdout, record)
+        elif isinstance(record, Use) and record.refused:
+            if (record.holdout, record.outcomes) not in self._refused:
+                self._uses[record.holdout].append(record)
+                self._refused[record.holdout, record.outcomes] = record
         elif isinstance(record, Use) and (record.holdout, record.outcomes) not in self._by_outcomes:
             # Two branches may each have recorded the same use; it counts once. Not so where the model is the same and
             # the outcomes differ: then two scores were shown.
@@ -61,12 +66,12 @@ class Index:
             self._by_model.setdefault((record.holdout, record.model), record)
 
     def same_use(self, use: Use) -> Use | None:
-        """Return the recorded use of the same hold-out by the same model or with the same outcomes."""
+        """Return the use of the same hold-out by the same model or with the same outcomes that was shown."""
         return self._by_outcomes.get((use.holdout, use.outcomes)) or self._by_model.get((use.holdout, use.model))
 
     def recorded(self, use: Use) -> Use:
         """Return what `same_use` finds, for a use that was just recorded or found."""
-        found = self.same_use(use)
+        found = self.same_use(use) or self._refused.get((use.holdout, use.outcomes))
         if found is None:
             raise LedgerDamaged(f"the use of model {use.model} was written and cannot be found again", "missing")
         return found
@@ -77,9 +82,15 @@ class Index:
         return tuple(sorted((o for o in found if o.related), key=lambda o: (-o.common, o.digest)))
 
     def uses_of(self, digests: Iterable[str] | None = None) -> list[Use]:
-        """Return the distinct uses of some hold-outs, or of all, hold-out after hold-out."""
+        """Return the distinct uses of some hold-outs, or of all, hold-out after hold-out.
+
+        One that was refused and later shown, or shown in another branch, counts as shown.
+        """
         chosen = self._uses if digests is None else digests
-        return [use for digest in chosen for use in self._uses.get(digest, ())]
+        return [use for digest in chosen for use in self._uses.get(digest, ()) if not self._shown_later(use)]
+
+    def _shown_later(self, use: Use) -> bool:
+        return use.refused and (use.holdout, use.outcomes) in self._by_outcomes
 
 
 def missing_parents(new: Mapping[str, Record], known: Mapping[str, Record]) -> list[tuple[str, str]]:

@@ -121,7 +121,7 @@ _PAD = page.wrapped(
 )
 _OTHER = page.wrapped(
     f"All registered variants that are in no table above; settings are the default's ({DEFAULT}) unless named. *Gain* "
-    "is the difference to the default D. The intervals are of one variant each: of so many, some exclude 0 by chance, "
+    "is the difference to the spec's D. The intervals are of one variant each: of so many, some exclude 0 by chance, "
     "and the best of them flatters itself. What is left of it on other networks stands below. Weights are of features, "
     "attention and relative drop, in that order."
 )
@@ -157,12 +157,28 @@ def _on_population(population: Population, estimates: Estimates) -> list[str]:
         goal = f"The goal of {GOAL:g} is missed" + ("" if rho.upper < GOAL else ", though the interval contains it")
     partial = estimates.figure(PARTIAL, default)
     knows = "knows something that accuracy does not" if partial.lower > 0 else "does not clearly add to it"
-    first = f"**{population.name}**: the default D predicts the target with a rank correlation of {rho:.2f} ({beside})"
+    first = f"**{population.name}**: the spec's D (`bounded`) predicts the target with a rank correlation of {rho:.2f}"
     return [
-        f"{first}: it says {says}. {goal}. Given accuracy it {knows} (partial {partial:.2f}).",
+        _on_mean(population, estimates),
+        f"{first} ({beside}): it says {says}. {goal}. Given accuracy it {knows} (partial {partial:.2f}).",
         _on_robustness(population, estimates),
         _on_shifts(population, estimates),
     ]
+
+
+def _on_mean(population: Population, estimates: Estimates) -> str:
+    """Form ``mean``, which the plugin took for its default after this study."""
+    name = f"mean hit; {DEFAULT}"
+    if name not in [variant.name for variant in population.variants]:
+        return ""
+    rho, lead, gain = (estimates.figure(which, population.index(name)) for which in (RHO, LEAD, GAIN))
+    over = "clearly above" if lead.lower > 0 else "clearly below" if lead.upper < 0 else "not clearly above or below"
+    against = "clearly above" if gain.lower > 0 else "clearly below" if gain.upper < 0 else "not clearly apart from"
+    return (
+        f"**{population.name}**: D of form `mean` (*mean hit*, the plugin's default since this study) predicts the "
+        f"target with a rank correlation of {rho:.2f}: {over} plain accuracy ({lead:+.2f}), {against} the spec's D "
+        f"({gain:+.2f})."
+    )
 
 
 def _on_robustness(population: Population, estimates: Estimates) -> str:
@@ -190,7 +206,7 @@ def _on_shifts(population: Population, estimates: Estimates) -> str:
     way = "better than" if gain.lower > 0 else "worse than" if gain.upper < 0 else "about as well as"
     return (
         f"**{population.name}**: the mean accuracy under the score's own shifts, without any mutant, predicts "
-        f"the target {way} D ({gain:+.2f})."
+        f"the target {way} the spec's D ({gain:+.2f})."
     )
 
 
@@ -304,7 +320,9 @@ def _beside(results: Results) -> str:
 
 
 def _bold(short: str) -> str:
-    return f"**{short}** (default D)" if short == "bounded" else short
+    if short == "mean hit":
+        return f"**{short}** (form `mean`)"
+    return f"**{short}** (the spec's D)" if short == "bounded" else short
 
 
 def _by_family(population: Population) -> str:

@@ -20,8 +20,8 @@ from pytest_dscore.verdict import LABELS, Outcome, Verdict, side
 FIGURES = ("score", "v_robust", "v_fitness", "accuracy", "v_robust_relative")
 _DROP = "max_drop."
 
-#: Below so many examples an interval of D (form ``mean``) can be wider than 0.05 either way, by docs/study.md.
-FEW_EXAMPLES = 250
+#: So many examples keep the interval of D (form ``mean``) within +-0.05 for 9 networks of 10, by docs/study.md.
+FEW_EXAMPLES = 300
 _GRIDS = ("f", "f_lower", "f_upper", "f_tilde", "a", "a_lower", "a_upper", "a_tilde")
 
 

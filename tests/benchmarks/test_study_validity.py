@@ -267,8 +267,8 @@ def test_the_page_says_what_the_figures_say_and_is_the_same_every_time(tmp_path:
     pictures = [(tmp_path / folder / "plots" / "validity-told.svg").read_bytes() for folder in ("one", "two")]
     assert pictures[0] == pictures[1]
     words = " ".join(first.split("## The networks")[0].split())
-    assert "**told**: the default D predicts the target with a rank correlation of" in words
+    assert "**told**: the spec's D (`bounded`) predicts the target with a rank correlation of" in words
     assert "it says more than accuracy, clearly. The goal of 0.9 is met" in words
     assert "v_robust alone, its sign turned, points the right way" in words
-    rows = [line for line in first.splitlines() if line.startswith("| told | **bounded** (default D) |")]
+    rows = [line for line in first.splitlines() if line.startswith("| told | **bounded** (the spec's D) |")]
     assert len(rows) == 1

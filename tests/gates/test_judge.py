@@ -303,7 +303,7 @@ def test_an_infinite_ratio_is_no_proof() -> None:
     assert verdict.reason.endswith("v_robust is 0, so the ratio says nothing: use another form, or more examples")
 
 
-@pytest.mark.parametrize(("examples", "few"), [(249, True), (250, False)])
+@pytest.mark.parametrize(("examples", "few"), [(299, True), (300, False)])
 def test_a_small_test_set_is_warned_of(examples: int, few: bool) -> None:
     hits = np.ones((9, examples), bool)
     hits[:, ::5] = False
@@ -311,7 +311,7 @@ def test_a_small_test_set_is_warned_of(examples: int, few: bool) -> None:
     assert verdict.outcome == "pass"
     warned = [remark for remark in verdict.facts["remarks"] if remark.startswith(f"WARNING: {examples} test examples")]
     assert len(warned) == few
-    assert any("249 test examples are few" in line for line in grids(verdict)) == few
+    assert any("299 test examples are few" in line for line in grids(verdict)) == few
 
 
 def test_what_costs_most_is_named_of_both_experiments() -> None:

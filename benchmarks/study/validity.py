@@ -74,7 +74,7 @@ def report(populations: Mapping[str, Sequence[Measured]], plots: Path, draws: in
         )
         for candidates in (True, False)
     ]
-    pictures = [_picture(population, choices[0].halves.name, plots) for population in found]
+    pictures = [_picture(population, f"mean hit; {DEFAULT}", plots) for population in found]
     parts = [
         page.section("Validity: verdict", verdict(results, choices[0])),
         page.section("The networks", _NETWORKS, _networks(results)),

@@ -9,12 +9,10 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 import zipfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
 
 import numpy as np
@@ -24,6 +22,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from benchmarks.study.measured import Hits, Measured, Recipe
+from pytest_dscore.writing import write_whole
 
 DEFAULT = Path.home() / ".cache" / "pytest-dscore" / "study"
 
@@ -91,15 +90,7 @@ class Store:
 
     def _write(self, path: Path, content: bytes) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with NamedTemporaryFile(dir=path.parent, prefix=f"{path.stem}.", suffix=".part", delete=False) as file:
-            try:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-                os.replace(file.name, path)
-            except BaseException:
-                Path(file.name).unlink(missing_ok=True)
-                raise
+        write_whole(path, content)
 
 
 def _measured(arrays: dict[str, Any]) -> Measured:

@@ -129,3 +129,12 @@ def test_links_between_pages_lead_somewhere() -> None:
     for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), ROOT / "fixtures/README.md"]:
         for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_settings_that_the_page_on_thresholds_proposes_are_valid(tmp_path: Path) -> None:
+    text = blocks((ROOT / "docs/thresholds.md").read_text(encoding="utf-8"), "toml")[0]
+    model = '[tool.dscore.models.digits]\nfactory = "net:build"\ndata = "net:data"\n'
+    (tmp_path / "pyproject.toml").write_text(text + model, encoding="utf-8")
+    [found] = load_settings(tmp_path, OPERATOR_NAMES).models.values()
+    assert (found.min_accuracy, found.min_score, found.form) == (0.9, 0.8, "mean")
+    assert found.max_drop == {"score": 0.02, "accuracy": 0.01}

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_dscore.gates.judge import FEW_EXAMPLES
 from pytest_dscore.names import OPERATOR_NAMES
 from pytest_dscore.settings import GATES, HoldoutSettings, ModelSettings, load_settings
 
@@ -138,3 +139,12 @@ def test_the_settings_that_the_page_on_thresholds_proposes_are_valid(tmp_path: P
     [found] = load_settings(tmp_path, OPERATOR_NAMES).models.values()
     assert (found.min_accuracy, found.min_score, found.form) == (0.9, 0.8, "mean")
     assert found.max_drop == {"score": 0.02, "accuracy": 0.01}
+
+
+def test_the_figures_on_validity_are_those_of_the_study() -> None:
+    study = " ".join((ROOT / "docs/study.md").read_text(encoding="utf-8").split())
+    section = PAGE.split("## What is known about its validity")[1].split("\n## ")[0]
+    figures = re.findall(r"[+-]?\d\.\d\d \[[+-]?\d\.\d\d, [+-]?\d\.\d\d\]", " ".join(section.split()))
+    assert len(figures) == 17
+    assert [figure for figure in figures if figure not in study] == []
+    assert f"minimum for a gate: {FEW_EXAMPLES} test examples" in study

@@ -196,7 +196,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     options = _parser().parse_args(arguments)
     console = Console(soft_wrap=True)
-    out, state = Path(options.out), Path(options.state)
+    state = Path(options.state)
+    # What the smallest run finds means nothing, and must not take the place of the real page.
+    out = Path(options.out) if options.out else state / "smallest" if options.smallest else DOCS
     study = Study(Store(state), options.data, out, options.jobs, console, options.smallest, options.mnist)
     torch.set_num_threads(1)
     try:
@@ -228,11 +230,18 @@ def _datasets(study: Study, stages: Sequence[str]) -> list[str]:
     found: list[str] = []
     if {"table", "figure"} & set(stages):
         found += study.schedules
-    if {"validity", "pruning"} & set(stages):
+    if {"validity", "stability", "pruning"} & set(stages):
         found += [task.recipe.dataset for tasks in study.populations().values() for task in tasks]
     if {"stability", "pruning"} & set(stages):
         found += [task.recipe.dataset for task in study.stable()]
     return list(dict.fromkeys(found))
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not at least 1")
+    return number
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -242,8 +251,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--stages", nargs="+", choices=STAGES, default=STAGES, help="default: all")
     parser.add_argument("--smallest", action="store_true", help="all of it in small, on the digits, in a minute")
     parser.add_argument("--mnist", action="store_true", help="also a population of 24 networks on MNIST")
-    parser.add_argument("--jobs", type=int, default=1, help="processes, one thread each (default: 1)")
-    parser.add_argument("--out", default=DOCS, metavar="DIR", help="where the page goes (default: docs)")
+    parser.add_argument("--jobs", type=_count, default=1, help="processes, one thread each (default: 1)")
+    parser.add_argument("--out", metavar="DIR", help="where the page goes (default: docs, for --smallest in --state)")
     parser.add_argument("--state", default=DEFAULT, metavar="DIR", help=f"finished networks (default: {DEFAULT})")
     parser.add_argument(
         "--data",

@@ -148,8 +148,9 @@ _INTRODUCTION = """Cells are mean ± standard deviation over seeds, in per cent 
 seeds, rows from top to bottom, with the largest standard deviation below. *unseen* is not in the paper: the mean
 accuracy under translations, rescalings, rotations and crops that the score does not use, each family counting alike. It
 is there because *ours* trains on the very kind of change that D tests, so that a better D alone would say little. p
-comes from validation images, so that no test image has a say in training. The paper's table has one network a row. Its
-D, v_fitness and a~ may be computed otherwise (README), so compare orders, not values."""
+comes from validation images, so that no test image has a say in training. The paper's table has one network a row. D is
+of form `bounded` here, as the paper has D from v_fitness and v_robust; the paper's D, v_fitness and a~ may be computed
+otherwise (README), so compare orders, not values."""
 
 
 def _made(rows: Sequence[Sequence[Result]]) -> str:

@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pytest_dscore.errors import DScoreError
 from pytest_dscore.figure import Figure
 from pytest_dscore.gates.baseline import Baseline, drop_of
@@ -151,9 +154,28 @@ def _drop(
     outcome = _drop_outcome(drop, limit, policy)
     if outcome == "inconclusive":
         head += f": inconclusive, {_settling(drop, limit, result.examples)}"
-    elif outcome == "fail" and name != "accuracy":
-        head += f": {_shift_explanation(result)}"
+    elif outcome == "fail" and (fall := _fall(result, comparison.baseline.measured.hits.hits, name)):
+        head += f": {fall}"
     return Verdict(subject, gate, outcome, head, limit, f"drop.{name}", tolerated=True)
+
+
+def _fall(result: DScore, then: NDArray[np.bool_], name: str) -> str:
+    """Where accuracy fell most since the baseline, of all mutants and shifts; of shifts alone for the worst region."""
+    count = result.n**2
+    before, now = then.mean(axis=1), result.hits.mean(axis=1)
+    falls = before[1:] - now[1:]
+    if name == "worst_region":
+        falls[:count] = -1.0
+    worst = int(falls.argmax())
+    if name == "accuracy" or falls[worst] <= 0:
+        return ""
+    row, col = divmod(worst % count, result.n)
+    was = f"{now[1 + worst]:.2f}, it was {before[1 + worst]:.2f}"
+    if worst < count:
+        return (
+            f"accuracy fell most with {region_name(row, col, result.n)} of every conv layer's output mutated (f={was})"
+        )
+    return f"accuracy fell most where the object is {place_name(row, col, result.n)} (a={was})"
 
 
 def _drop_outcome(drop: Figure, limit: float, policy: Policy) -> Outcome:
@@ -217,7 +239,9 @@ def _reason(subject: str, gate: str, figure: Figure, threshold: float, result: D
     upward = gate.startswith("max_")
     relation = ("<=" if figure.value <= threshold else ">") if upward else (">=" if figure.value >= threshold else "<")
     spec = f".{_digits(figure.value, threshold)}f"
-    head = f"{LABELS[GATES[gate]]} {figure:{spec}} {relation} {threshold:{spec}} for model '{subject}' (n={result.n})"
+    form = f", {result.form}" if gate == "min_score" and result.form != "mean" else ""
+    setting = f"(n={result.n}{form})"
+    head = f"{LABELS[GATES[gate]]} {figure:{spec}} {relation} {threshold:{spec}} for model '{subject}' {setting}"
     if outcome == "inconclusive":
         return f"{head}: inconclusive, {_settling(figure, threshold, result.examples)}"
     if outcome == "pass":
@@ -246,8 +270,8 @@ def _explanation(gate: str, figure: Figure, threshold: float, result: DScore) ->
 
 
 def _mean_explanation(result: DScore) -> str:
-    """Which of the two experiments costs more, and where most."""
-    if result.f.mean() >= result.a.mean():
+    """Which mutant or shift costs most."""
+    if result.f.min() >= result.a.min():
         return _shift_explanation(result)
     row, col = divmod(int(result.f.argmin()), result.n)
     return (

@@ -25,7 +25,7 @@ ASSUMPTIONS = (
     "ours; v_fitness and a~ are reconstructions of Zhang et al. 2023. Compare none of",
     "them with the paper's tables (README).",
 )
-RECONSTRUCTION = "(D is ours, v_fitness and a~ are reconstructions: README of pytest-dscore)"
+RECONSTRUCTION = "(D, v_fitness and a~ are ours or reconstructions: README of pytest-dscore)"
 
 _COLUMNS = 80
 _LARGEST_GRID = 13

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from numbers import Real
 from typing import Any
 
 import torch
@@ -77,8 +78,10 @@ class DScoreAugment(v2.Transform):  # type: ignore[misc]
         classes
             Classes that the model tells apart, at least 2.
         """
-        if not math.isfinite(v_robust) or v_robust < 0:
-            raise SettingsError(f"v_robust = {v_robust!r} must be a finite number of at least 0")
+        if not isinstance(v_robust, Real) or not math.isfinite(v_robust) or v_robust < 0:
+            raise SettingsError(
+                f"v_robust = {v_robust!r} must be a finite number of at least 0; of a result, result.v_robust.value"
+            )
         if n < 2 or classes < 2:
             raise SettingsError(f"n = {n!r} and classes = {classes!r} must both be at least 2")
         return cls(min(1.0, v_robust / formulas.g(n, classes)), fill)
@@ -90,6 +93,8 @@ class DScoreAugment(v2.Transform):  # type: ignore[misc]
         Give `fill` where the training images have another value space than those scored, for example before they are
         normalised.
         """
+        if not hasattr(result, "augmentation_probability"):
+            raise SettingsError(f"{result!r} is no result of d_score: use from_v_robust, or DScoreAugment(p)")
         return cls.from_v_robust(result.v_robust.value, result.n, result.classes, result.fill if fill is None else fill)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:

@@ -83,6 +83,7 @@ def test_the_same_model_has_not_dropped(recorded: Project) -> None:
 
 
 def test_a_worse_model_fails_and_the_message_says_where(recorded: Project) -> None:
+    earlier = recorded.direct()
     worsen(recorded)
     result = recorded.run()
     assert result.ret == pytest.ExitCode.TESTS_FAILED
@@ -91,7 +92,15 @@ def test_a_worse_model_fails_and_the_message_says_where(recorded: Project) -> No
     before, now = baseline(recorded)["models"]["tiny"][0]["figures"]["accuracy"], recorded.direct().accuracy.value
     assert float(line.split()[3]) == pytest.approx(before - now, abs=5e-4)
     where = message(recorded.cases()["dscore[tiny-max_drop.v_fitness]"]).splitlines()[0]
-    assert "accuracy falls most when the object is" in where
+    found = re.search(r"accuracy fell most (?:with|where) .* \((f|a)=(\d\.\d\d), it was (\d\.\d\d)\)$", where)
+    assert found
+    # By hand: the largest fall of any mutant or shift.
+    hits, name = recorded.direct().hits.mean(axis=1), found[1]
+    then = earlier.hits.mean(axis=1)
+    worst = int((then - hits)[1:].argmax()) + 1
+    assert name == ("f" if worst <= 9 else "a")
+    assert float(found[2]) == pytest.approx(hits[worst], abs=0.006)
+    assert float(found[3]) == pytest.approx(then[worst], abs=0.006)
 
 
 def test_each_figure_points_at_the_line_of_max_drop(recorded: Project) -> None:

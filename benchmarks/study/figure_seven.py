@@ -90,8 +90,8 @@ def report(results: Mapping[str, Mapping[float | None, Sequence[Result]]], plots
 def _introduction(results: Mapping[str, Mapping[float | None, Sequence[Result]]]) -> str:
     seeds = max(len(networks) for of_set in results.values() for networks in of_set.values())
     return (
-        "Networks and D (`bounded`) as in the table above, trained with `DScoreAugment(p)` at each p; lines are means over "
-        f"{seeds} seed(s), dots single networks. The dashed line is p = v_robust / g of the network without "
+        "Networks and D (`bounded`) as in the table above, trained with `DScoreAugment(p)` at each p; lines are means "
+        f"over {seeds} seed(s), dots single networks. The dashed line is p = v_robust / g of the network without "
         "augmentation, from validation images; diamonds are networks trained with it. Training is short: a p near 1 "
         "pads every image to twice its size, which a longer training might bear better."
     )

@@ -31,9 +31,6 @@ CONFIDENCE = 0.95
 SIZES = (100, 200, 300, 500, 700, 1000, 1500, 2000, 5000, 10_000)
 #: The same for the library's own intervals, which cost more.
 TRIED = (100, 200, 300, 500, 700, 1000, 1500, 2000)
-#: What a gate should warn below: the smallest size tried that met all of `reasons` on the mixed CIFAR-10 networks.
-#: The width of the interval asks for 300, a threshold 0.1 below D for 200. (Form ``bounded`` needs 1,500.)
-MINIMUM_EXAMPLES = 300
 #: Figures whose repeatability is compared with D's.
 COMPARED = (
     ACCURACY_NAME,

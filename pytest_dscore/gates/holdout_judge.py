@@ -17,7 +17,7 @@ from pytest_dscore.holdout.ledger import Overlap, Use
 from pytest_dscore.holdout.provenance import in_a_directory, in_ci
 from pytest_dscore.holdout.terms import Terms
 from pytest_dscore.holdout.wording import refused_note, sentence
-from pytest_dscore.report.text import percent
+from pytest_dscore.report.text import percent, without_answers
 from pytest_dscore.settings import HoldoutSettings
 from pytest_dscore.verdict import Outcome, Verdict
 
@@ -154,7 +154,7 @@ def use_verdicts(
 
 def model_known(use: Use, answer: Answer) -> str:
     """What a report may call a model: without the digest of its answers, where these are hidden."""
-    return use.model.partition("@")[0] if answer.figure is None else use.model
+    return without_answers(use.model) if answer.figure is None else use.model
 
 
 def _budget(name: str, budget: Budget, figures: dict[str, Figure], facts: dict[str, Any]) -> Verdict:

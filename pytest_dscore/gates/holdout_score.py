@@ -63,13 +63,13 @@ def charge_for(
     if not overlap(identity, gates.data(name).identity).related:
         return ""
     recipe = hashlib.sha256(settings.model_dump_json(include=_RECIPE).encode()).hexdigest()[:16]
-    if load_examples(data.inputs, data.labels).fingerprint() != measured.data_fingerprint:
-        raise DScoreError(
-            f"hold-out '{name}': '{settings.data}' returned other examples, or the same in another order, than when "
-            "the model was scored: it must return the same each time; seed it"
-        )
-    key = (name, identity.digest, f"{measured.model_fingerprint} {recipe}")
+    key = (name, identity.digest, f"{measured.model_fingerprint} {measured.data_fingerprint} {recipe}")
     if key not in done:
+        if load_examples(data.inputs, data.labels).fingerprint() != measured.data_fingerprint:
+            raise DScoreError(
+                f"hold-out '{name}': '{settings.data}' returned other examples, or the same in another order, than "
+                "when the model was scored: it must return the same each time; seed it"
+            )
         done[key] = _charge(gates, name, model, identity, measured, recipe)
     return done[key]
 

@@ -121,7 +121,7 @@ class Budget:
 
     def _tails_of(self, uses: Sequence[Use]) -> tuple[float, ...]:
         """Return each use's own probability of overfitting, were its error rate that on this hold-out."""
-        rates = [(1, 2) if use.refused else (use.wrong, use.n) for use in uses]
+        rates = [_rate(use) for use in uses]
         each = {
             rate: failure_probability(k=1, n=self.n, epsilon=self.epsilon, error=Fraction(*rate), bound="union")
             for rate in set(rates)
@@ -147,7 +147,7 @@ class Budget:
             return shared | {"error": Fraction(1, 2), "similarity": 0.0, "bound": "union"}
         matrix = self.analysis.similarity
         pairs = matrix[np.triu_indices(len(matrix), 1)]
-        rates = [Fraction(use.wrong, use.n) for use in (*self.own, *self.elsewhere)]
+        rates = [Fraction(*_rate(use)) for use in (*self.own, *self.elsewhere)]
         error = min(rates, key=lambda p: abs(p - Fraction(1, 2))) if self.adaptive else sum(rates) / len(rates)
         alike = float((pairs.min if self.adaptive else pairs.mean)()) if pairs.size else 1.0
         return shared | {
@@ -190,8 +190,7 @@ class Budget:
         if not self.elsewhere:
             return own
         rest = self.terms.delta * len(self.elsewhere) / self.shown
-        rates = [Fraction(1, 2) if use.refused else Fraction(use.wrong, use.n) for use in self.elsewhere]
-        nearest = min(rates, key=lambda p: abs(p - Fraction(1, 2)))
+        nearest = min((Fraction(*_rate(use)) for use in self.elsewhere), key=lambda p: abs(p - Fraction(1, 2)))
         return max(own, tolerance(k=len(self.elsewhere), n=self.n, delta=rest, error=nearest, bound="union"))
 
     @cached_property
@@ -255,12 +254,12 @@ class Budget:
             union = self.union_end
             return None if union is None else max(0, math.floor(union * self.used / self.effective) - self.used)
         if kind.bound in ("union", "theorem-2") or len(self.own) == 1:
-            return _quotient(left, self.failure_probability / self.shown)
+            return quotient(left, self.failure_probability / self.shown)
         spent = math.fsum(self._tails[len(self.own) :])
         deviation = GrowingTree(self.n, self.epsilon).deviation
         mixture = models_by_anchor(outcomes_of(self.own), self.analysis.similarity, deviation, kind.delta - spent)
         # Where what they cost on average is lost in rounding, the mixture alone says how many.
-        linear = _quotient(left, self._cost()) or 0
+        linear = quotient(left, self._cost()) or 0
         return None if mixture >= MOST_MODELS else max(linear, math.floor(mixture) - len(self.own))
 
     def _cost(self) -> float:
@@ -278,7 +277,7 @@ class Budget:
         spent = np.cumsum(self._tails)
         if spent[-1] > kind.delta:
             return int(np.searchsorted(spent, kind.delta, side="right"))
-        more = _quotient(kind.delta - float(spent[-1]), float(spent[-1]) / self.used)
+        more = quotient(kind.delta - float(spent[-1]), float(spent[-1]) / self.used)
         return None if more is None else self.used + more
 
     @property
@@ -336,5 +335,11 @@ def outcomes_of(uses: Sequence[Use]) -> PackedOutcomes:
     return PackedOutcomes(bits.reshape(len(uses), -1), uses[0].n)
 
 
-def _quotient(left: float, cost: float) -> int | None:
+def _rate(use: Use) -> tuple[int, int]:
+    """Return errors and examples that a use is priced by: 1 of 2 where it was refused, as nothing may tell its own."""
+    return (1, 2) if use.refused else (use.wrong, use.n)
+
+
+def quotient(left: float, cost: float) -> int | None:
+    """Return how many models at a cost the budget has left; None where there is no limit."""
     return None if cost <= 0 or left / cost >= float(MOST_MODELS) else math.floor(left / cost)

@@ -109,7 +109,8 @@ class _Admission:
         _refuse_richer_feedback(terms, existing)
         wanted = {use.key for use in new}
         earlier = [use for use in existing if use.refused and use.key in wanted]
-        after = self._budget([*(use for use in existing if use not in earlier), *new])
+        others = [use for use in existing if not (use.refused and use.key in wanted)]
+        after = self._budget([*others, *new])
         before = self._before(after, existing, len(new), bool(earlier))
         if after.too_many:
             raise UseRefused(_too_many(terms, before, len(new)))
@@ -147,7 +148,7 @@ class _Admission:
         """Return the budget without the new uses, the last of the own ones; `changed` if others were left out too."""
         if isinstance(after, RunningBudget) and not changed:  # which has the costs at hand
             return after.of_first(len(after.own) - new)
-        return self._budget(existing) if existing else None
+        return _budget_if_any(self._terms, self._holdout, existing, self._cache)
 
 
 def budget_on_record(

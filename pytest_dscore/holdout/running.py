@@ -17,7 +17,7 @@ import numpy as np
 
 from pytest_dscore.holdout import tails
 from pytest_dscore.holdout.analyse import least_epsilon
-from pytest_dscore.holdout.budget import Budget, outcomes_of
+from pytest_dscore.holdout.budget import Budget, outcomes_of, quotient
 from pytest_dscore.holdout.costs import FIRST, Costing, Costs, log_union
 from pytest_dscore.holdout.growing import GrowingTree
 from pytest_dscore.holdout.kept_costs import Kept
@@ -103,10 +103,10 @@ class RunningBudget(Budget):
         """How many more models like those so far there may be by the bound; None where there is no limit."""
         left = self.terms.delta - self.committed
         if self.costing is None or self.costs is None or left < 0:
-            return 0 if left < 0 else _quotient(left, self.failure_probability / self.shown)
+            return 0 if left < 0 else quotient(left, self.failure_probability / self.shown)
         spent = math.fsum(self._tails[len(self.own) :])
         mixture = _mixture(self.costing, self.costs, self.terms.delta - spent)
-        linear = _quotient(left, self._cost()) or 0
+        linear = quotient(left, self._cost()) or 0
         return None if mixture >= MOST_MODELS else max(linear, math.floor(mixture) - len(self.own))
 
     @property
@@ -194,7 +194,3 @@ def _mixture(costing: Costing, costs: Costs, left: float) -> float:
     with np.errstate(divide="ignore", invalid="ignore"):
         total = np.where(paid < left, np.where(price > 0, (left - paid) / price, np.inf), 0.0)
     return 1 + float(total.max())
-
-
-def _quotient(left: float, cost: float) -> int | None:
-    return None if cost <= 0 or left / cost >= float(MOST_MODELS) else math.floor(left / cost)

@@ -77,14 +77,17 @@ def _folded(name: str) -> list[str]:
     return [name[start : start + FOLD] for start in range(0, len(name), FOLD)] or [""]
 
 
+def without_answers(key: str) -> str:
+    """Return what a ledger knows a model by, without the digest of its answers."""
+    return re.sub(r"@[0-9a-f]{16}$", "", key)
+
+
 def model_name(key: str, *, hidden: bool = False) -> str:
     """Return what a ledger knows a model by, with digests cut to ten digits, as git cuts the names of commits.
 
     Where answers are `hidden` their digest is left out: whoever guesses them could check the guess by it.
     """
-    if hidden:
-        key = re.sub(r"@[0-9a-f]{16}$", "", key)
-    return re.sub(r"[0-9a-f]{16,}", lambda digest: digest[0][:10], key)
+    return re.sub(r"[0-9a-f]{16,}", lambda digest: digest[0][:10], without_answers(key) if hidden else key)
 
 
 def shortened(name: str, width: int = 24) -> str:

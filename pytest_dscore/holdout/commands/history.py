@@ -21,7 +21,7 @@ from pytest_dscore.holdout.similarity import similarity_matrix
 from pytest_dscore.holdout.terms import Terms
 from pytest_dscore.holdout.wording import refused_note
 from pytest_dscore.report.holdout_plots import plot_history
-from pytest_dscore.report.text import model_name, percent, plain, table, wrapped
+from pytest_dscore.report.text import model_name, percent, plain, table, without_answers, wrapped
 
 
 def add_to(commands: Any) -> None:
@@ -107,7 +107,7 @@ def _as_json(found: status.Found) -> dict[str, Any]:
         known = shown and number < len(budget.own)
         return {
             "when": use.when,
-            "model": use.model.partition("@")[0] if budget.hidden or use.refused else use.model,
+            "model": without_answers(use.model) if budget.hidden or use.refused else use.model,
             "commit": use.commit,
             "ran_by": use.ran_by,
             "error": use.wrong / use.n if known else None,
